@@ -1,0 +1,48 @@
+# Everything from nothing: each target makes its own virtual environment first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench docs demo-data clean help
+
+help:            ## what there is
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+demo: $(VENV)/core            ## set up, and run the recommended estimator on the embedded log
+	$(BIN)/average-dice demo
+
+test: $(VENV)/dev            ## set up, and run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/dev            ## lint, types, import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev            ## speed, as ratios to the bare matrix product of the same run
+	$(BIN)/python benchmarks/training_and_closed_form.py
+
+docs: $(VENV)/dev            ## build the documentation into docs/_build
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+
+demo-data: $(VENV)/dev            ## make the embedded log, policy and truth again (needs minutes)
+	$(BIN)/python tools/make_demo.py
+
+clean:            ## remove the virtual environment and what was built
+	rm -rf $(VENV) docs/_build
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; say make PYTHON=python3.12, for example."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: $(VENV)/bin/python requirements/core.txt pyproject.toml
+	$(INSTALL) -r requirements/core.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/core requirements/dev.txt
+	$(INSTALL) -r requirements/dev.txt
+	@touch $@

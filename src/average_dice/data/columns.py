@@ -1,0 +1,135 @@
+"""The columns of a log, and how whatever a user holds becomes one array for each of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DatasetError
+
+REQUIRED = (
+    "episode",
+    "step",
+    "observation",
+    "action",
+    "reward",
+    "next_observation",
+    "terminated",
+    "truncated",
+)
+OPTIONAL = ("behaviour_log_prob", "target_log_prob")
+
+Columns = dict[str, np.ndarray]
+
+
+def as_columns(raw: Mapping[str, Any]) -> Columns:
+    """Every column as an array of its own type: int64, bool or float64, one row a transition.
+
+    Optional columns that are None or absent are left out. Nothing is sorted and no value is judged here.
+    """
+    given = {name: values for name, values in raw.items() if values is not None}
+    if missing := [name for name in REQUIRED if name not in given]:
+        raise DatasetError(f"missing column: {', '.join(missing)}. A log needs {', '.join(REQUIRED)}.")
+
+    rows = {name: len(given[name]) for name in (*REQUIRED, *OPTIONAL) if name in given}
+    if len(set(rows.values())) > 1:
+        sizes = ", ".join(f"{name} has {size}" for name, size in rows.items())
+        raise DatasetError(f"columns differ in length: {sizes}. Give every column one value a transition.")
+    if rows["episode"] == 0:
+        raise DatasetError("the log is empty: it has no transition. Check how it was written.")
+
+    columns = {name: _integers(name, given[name]) for name in ("episode", "step")}
+
+    def place(row: int) -> str:
+        return f"episode {columns['episode'][row]}, step {columns['step'][row]}"
+
+    for name in ("observation", "next_observation"):
+        columns[name] = _vectors(name, given[name], place)
+    if (inputs := columns["observation"].shape[1]) != (after := columns["next_observation"].shape[1]):
+        raise DatasetError(f"observation has {inputs} numbers and next_observation {after}: they must be of one size.")
+    columns["action"] = _actions(given["action"], place)
+    columns["reward"] = _numbers("reward", given["reward"])
+    for name in ("terminated", "truncated"):
+        columns[name] = _flags(name, given[name], place)
+    for name in OPTIONAL:
+        if name in given:
+            columns[name] = _numbers(name, given[name])
+    return columns
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged lists
+        raise DatasetError(f"{name} has rows of different shapes. Give every row one plain number.") from None
+
+
+def _integers(name: str, values: Any) -> np.ndarray:
+    array = _array(name, values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DatasetError(
+            f"{name} must be one integer a row, but is {_kind(array)}. Number episodes and steps 0, 1, 2, …"
+        )
+    if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
+        raise DatasetError(f"{name} holds numbers beyond 64-bit integers. Number them 0, 1, 2, …")
+    return array.astype(np.int64)
+
+
+def _flags(name: str, values: Any, place: Any) -> np.ndarray:
+    array = _array(name, values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise DatasetError(f"{name} must be true or false a row, but is {_kind(array)}.")
+    wrong = ~np.isin(array, (0, 1))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DatasetError(f"{place(row)}: {name} is {array[row]}. It must be true or false (or 1 or 0).")
+    return array.astype(bool)
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    array = _array(name, values)
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
+        raise DatasetError(f"{name} must be one number a row, but is {_kind(array)}.")
+    return array.astype(np.float64)
+
+
+def _vectors(name: str, values: Any, place: Any) -> np.ndarray:
+    array = _rectangle(name, values, place)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.dtype.kind not in "iufb":
+        raise DatasetError(f"{name} must be one list of numbers a row, but is {_kind(array)}.")
+    if array.shape[1] == 0:
+        raise DatasetError(f"{name} is an empty list in every row. Give at least one number.")
+    return array.astype(np.float64)
+
+
+def _actions(values: Any, place: Any) -> np.ndarray:
+    """Integers are discrete actions; floats, single or in lists, are continuous ones."""
+    array = _rectangle("action", values, place)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        return _integers("action", array)
+    if array.dtype.kind != "f" or array.ndim not in (1, 2) or 0 in array.shape:
+        raise DatasetError(
+            f"action must be one integer a row (discrete) or one list of floats a row (continuous), "
+            f"but is {_kind(array)}."
+        )
+    return np.atleast_2d(array.T).T.astype(np.float64)
+
+
+def _rectangle(name: str, values: Any, place: Any) -> np.ndarray:
+    if isinstance(values, Sequence) and any(isinstance(row, Sequence) for row in values):
+        sizes = [len(row) if isinstance(row, Sequence) else -1 for row in values]
+        usual = max(set(sizes), key=sizes.count)
+        for row, size in enumerate(sizes):
+            if size != usual:
+                found = "no list" if size < 0 else f"{size} numbers"
+                raise DatasetError(
+                    f"{place(row)}: {name} has {found} where other rows have {usual}. "
+                    f"Every {name} must have the same length."
+                )
+    return _array(name, values)
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.dtype} of shape {array.shape}"

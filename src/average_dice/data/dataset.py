@@ -1,0 +1,181 @@
+"""LoggedDataset: whole episodes in flat columns, sorted, checked and never padded."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from ..errors import DatasetError
+from .columns import OPTIONAL, REQUIRED, as_columns
+from .validation import check
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedDataset:
+    """What a behaviour policy did, one row a transition.
+
+    Rows may be given in any order; they are kept sorted by episode and step. A LoggedDataset that exists is valid:
+    every other input raises a `DatasetError` that names the row and the remedy. The arrays are read-only.
+
+    - `terminated`: the environment ended the episode, and every later reward is zero.
+    - `truncated`: we stopped looking, and the process went on. Where both are set, termination counts.
+    - `behaviour_log_prob`: log μ(a|s) of the logged action (a density for continuous actions); None if unknown.
+    - `target_log_prob`: log π(a|s) of the logged action, if the log brings it; −∞ where π never acts so.
+    - `metadata`: where the log comes from; JSON values, not part of the content hash.
+    """
+
+    episode: Int[np.ndarray, " transition"]
+    step: Int[np.ndarray, " transition"]
+    observation: Float[np.ndarray, "transition observation"]
+    action: Int[np.ndarray, " transition"] | Float[np.ndarray, "transition action"]
+    reward: Float[np.ndarray, " transition"]
+    next_observation: Float[np.ndarray, "transition observation"]
+    terminated: Bool[np.ndarray, " transition"]
+    truncated: Bool[np.ndarray, " transition"]
+    behaviour_log_prob: Float[np.ndarray, " transition"] | None = None
+    target_log_prob: Float[np.ndarray, " transition"] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)}
+        order = np.lexsort((self.step, self.episode))
+        columns = {name: values[order] for name, values in given.items() if values is not None}
+        check(columns)
+        for name, values in columns.items():
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    @staticmethod
+    def from_columns(columns: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> "LoggedDataset":
+        """A log from all its columns by name, each an array or a list, as a file has them."""
+        return LoggedDataset(**as_columns(columns), metadata=metadata or {})
+
+    @staticmethod
+    def from_arrays(
+        *,
+        observation: Any,
+        action: Any,
+        reward: Any,
+        next_observation: Any,
+        terminated: Any,
+        truncated: Any = None,
+        episode: Any = None,
+        step: Any = None,
+        episode_ends: Any = None,
+        behaviour_log_prob: Any = None,
+        target_log_prob: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> "LoggedDataset":
+        """A log from arrays or lists, with an episode number for each row or with the rows that end an episode.
+
+        - `episode`: a number for each row. Without `step`, rows of an episode stand in order of time.
+        - `episode_ends`: instead of `episode`; a boolean for each row, true on the last row of an episode, or the
+          positions of these rows. Rows then stand in order.
+        - `truncated`: if left out, an episode that is not terminated is truncated on its last row.
+
+        >>> log = LoggedDataset.from_arrays(
+        ...     observation=[[0.0], [1.0], [0.0]], action=[1, 0, 0], reward=[0.0, 1.0, 0.0],
+        ...     next_observation=[[1.0], [0.0], [0.0]], terminated=[False, True, False],
+        ...     episode_ends=[1, 2], behaviour_log_prob=[-0.7, -0.7, -0.7])
+        >>> log.num_transitions, log.num_episodes
+        (3, 2)
+        """
+        if (episode is None) == (episode_ends is None):
+            raise DatasetError("give either episode (a number a row) or episode_ends (the last rows), not both.")
+        if episode is None:
+            if step is not None:
+                raise DatasetError("step goes with episode; with episode_ends the rows stand in order.")
+            episode = _episodes_from_ends(episode_ends, num_rows=len(reward))
+        episode = np.asarray(episode)
+        if step is None and episode.ndim == 1:
+            step = _count_within(episode)
+        if truncated is None and episode.ndim == 1 and len(np.shape(terminated)) == 1:
+            truncated = _unterminated_ends(episode, np.asarray(step), np.asarray(terminated))
+        columns = {
+            "episode": episode,
+            "step": step,
+            "observation": observation,
+            "action": action,
+            "reward": reward,
+            "next_observation": next_observation,
+            "terminated": terminated,
+            "truncated": truncated,
+            "behaviour_log_prob": behaviour_log_prob,
+            "target_log_prob": target_log_prob,
+        }
+        return LoggedDataset.from_columns(columns, metadata)
+
+    @property
+    def num_transitions(self) -> int:
+        return len(self.episode)
+
+    @property
+    def num_episodes(self) -> int:
+        return len(self.starts)
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.action.ndim == 1
+
+    @cached_property
+    def starts(self) -> Int[np.ndarray, " episode"]:
+        """The first row of each episode."""
+        return np.flatnonzero(self.step == 0)
+
+    @cached_property
+    def lengths(self) -> Int[np.ndarray, " episode"]:
+        """The number of transitions of each episode."""
+        return np.diff(np.append(self.starts, self.num_transitions))
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of the content: the same for the same transitions, whatever their file, format or row order."""
+        digest = hashlib.sha256()
+        for name in (*REQUIRED, *OPTIONAL):
+            if (values := getattr(self, name)) is not None:
+                little_endian = values.astype(values.dtype.newbyteorder("<"))
+                digest.update(f"{name} {values.dtype.kind} {values.shape}\n".encode())
+                digest.update(np.ascontiguousarray(little_endian).tobytes())
+        return digest.hexdigest()
+
+
+def _episodes_from_ends(ends: Any, num_rows: int) -> np.ndarray:
+    ends = np.asarray(ends)
+    if ends.dtype.kind != "b":
+        positions, ends = ends, np.zeros(num_rows, bool)
+        if positions.dtype.kind not in "iu" or positions.ndim != 1:
+            raise DatasetError("episode_ends must be a boolean for each row, or the positions of the last rows.")
+        if len(positions) and not (positions.min() >= 0 and positions.max() < num_rows):
+            raise DatasetError(f"episode_ends must lie between 0 and {num_rows - 1}, the last row.")
+        ends[positions] = True
+    if ends.shape != (num_rows,):
+        raise DatasetError(f"episode_ends has {len(ends)} flags for {num_rows} rows. Give one for each row.")
+    if num_rows and not ends[-1]:
+        raise DatasetError("episode_ends must include the last row: the log ends there.")
+    return np.append(0, np.cumsum(ends)[:-1]).astype(np.int64)[:num_rows]
+
+
+def _count_within(episode: np.ndarray) -> np.ndarray:
+    """0, 1, 2, … within each episode, in order of appearance."""
+    order = np.argsort(episode, kind="stable")
+    ordered = episode[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])[: len(episode)]
+    position = np.arange(len(episode))
+    start = np.maximum.accumulate(np.where(first, position, 0)) if len(episode) else position
+    step = np.empty(len(episode), np.int64)
+    step[order] = position - start
+    return step
+
+
+def _unterminated_ends(episode: np.ndarray, step: np.ndarray, terminated: np.ndarray) -> np.ndarray:
+    """True on the last row of each episode that does not terminate."""
+    if not (len(episode) == len(step) == len(terminated)):
+        return np.zeros(len(episode), bool)  # the lengths are reported on construction
+    order = np.lexsort((step, episode))
+    last = np.zeros(len(episode), bool)
+    last[order] = np.append(episode[order][1:] != episode[order][:-1], True)[: len(episode)]
+    return last & ~terminated.astype(bool)

@@ -1,0 +1,177 @@
+"""Logs in files: Parquet and NumPy archives, in and out. Reading never executes code."""
+
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import DatasetError
+from ..files import written_whole
+from .columns import OPTIONAL, REQUIRED
+from .dataset import LoggedDataset
+
+METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
+
+Raw = dict[str, Any]
+
+
+def read_dataset(*paths: str | Path) -> LoggedDataset:
+    """Reads a log from one file, or from several that hold parts of it; rows may be in any order.
+
+    `.parquet` and `.npz` files are read. Parts are put together before anything is checked, so an episode may be
+    spread over files.
+
+    >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
+    >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
+    """
+    if not paths:
+        raise DatasetError("no file given. Name at least one .parquet or .npz file.")
+    parts = [_reader(Path(path))(Path(path)) for path in paths]
+    try:
+        columns = _joined([columns for columns, _ in parts], paths)
+        return LoggedDataset.from_columns(columns, _joined_metadata([metadata for _, metadata in parts]))
+    except DatasetError as error:
+        raise DatasetError(*(f"{', '.join(map(str, paths))}: {text}" for text in error.problems)) from None
+
+
+def write_dataset(dataset: LoggedDataset, path: str | Path) -> None:
+    """Writes a log to a `.parquet` or `.npz` file. The file appears whole or not at all."""
+    path = Path(path)
+    if path.suffix not in WRITERS:
+        raise DatasetError(f"{path}: unknown kind of file. Name it .parquet or .npz.")
+    with written_whole(path) as temporary:
+        WRITERS[path.suffix](dataset, temporary)
+
+
+def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
+    if path.suffix not in READERS:
+        raise DatasetError(f"{path}: unknown kind of file. Give a .parquet or .npz file.")
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such file.")
+    if path.stat().st_size == 0:
+        raise DatasetError(f"{path}: the file is empty. Write the log again.")
+    return READERS[path.suffix]
+
+
+def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
+    try:
+        # The exact columns and nothing else: extension types and nested data of other columns are never touched.
+        file = pq.ParquetFile(path)
+        names = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
+        table = file.read(columns=names)
+        text = (file.schema_arrow.metadata or {}).get(METADATA.encode(), b"{}")
+        metadata = json.loads(text)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
+    try:
+        return {name: _from_arrow(name, table) for name in table.column_names}, metadata
+    except DatasetError as error:
+        raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
+
+
+def _from_arrow(name: str, table: pa.Table) -> Any:
+    column = table.column(name).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # an empty table keeps its chunks
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if column.null_count:
+        if name in OPTIONAL and column.null_count == len(column):
+            return None
+        raise DatasetError(_null_problem(name, table, column))
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        sizes = np.diff(column.offsets.to_numpy())
+        if len(sizes) and (sizes != sizes[0]).any():
+            return column.to_pylist()  # ragged: named, row by row, when the columns are made
+        values, width = column.flatten(), int(sizes[0]) if len(sizes) else 1
+    elif pa.types.is_fixed_size_list(column.type):
+        values, width = column.flatten(), column.type.list_size
+    else:
+        return column.to_numpy(zero_copy_only=False)
+    return values.to_numpy(zero_copy_only=False).reshape(len(column), width)
+
+
+def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
+    row = int(column.is_null().to_numpy(zero_copy_only=False).argmax())
+    place = [f"{key} {table.column(key)[row].as_py()}" for key in ("episode", "step") if key in table.column_names]
+    where = ", ".join(place) or f"row {row}"
+    if name in OPTIONAL:
+        return f"{where}: {name} is missing but known in other rows. Fill it in, or leave the whole column out."
+    return f"{where}: {name} is missing (null). Fill it in, or leave the whole episode out."
+
+
+def _read_npz(path: Path) -> tuple[Raw, Mapping[str, Any]]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            raw = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
+            metadata = json.loads(str(archive[METADATA])) if METADATA in archive.files else {}
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise DatasetError(f"{path}: not a readable NumPy archive ({_first_line(error)}).") from None
+    return raw, metadata
+
+
+def _write_parquet(dataset: LoggedDataset, path: Path) -> None:
+    arrays = {}
+    for name in (*REQUIRED, *OPTIONAL):
+        if (values := getattr(dataset, name)) is not None:
+            arrays[name] = _to_arrow(values)
+    table = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(dict(dataset.metadata), sort_keys=True)})
+    pq.write_table(table, path, compression="zstd")
+
+
+def _to_arrow(values: np.ndarray) -> pa.Array:
+    if values.ndim == 1:
+        return pa.array(values)
+    single = values.astype(np.float32)
+    if (single == values).all():  # list<float> wherever it loses nothing, list<double> otherwise
+        values = single
+    offsets = np.arange(len(values) + 1) * values.shape[1]
+    if values.size > np.iinfo(np.int32).max:
+        return pa.LargeListArray.from_arrays(offsets, values.ravel())
+    return pa.ListArray.from_arrays(offsets.astype(np.int32), values.ravel())
+
+
+def _write_npz(dataset: LoggedDataset, path: Path) -> None:
+    arrays = {name: getattr(dataset, name) for name in (*REQUIRED, *OPTIONAL)}
+    arrays = {name: values for name, values in arrays.items() if values is not None}
+    arrays[METADATA] = np.array(json.dumps(dict(dataset.metadata), sort_keys=True))
+    with path.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+READERS: dict[str, Callable[[Path], tuple[Raw, Mapping[str, Any]]]] = {
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+}
+WRITERS: dict[str, Callable[[LoggedDataset, Path], None]] = {".parquet": _write_parquet, ".npz": _write_npz}
+
+
+def _joined(parts: list[Raw], paths: tuple[str | Path, ...]) -> Raw:
+    if len(parts) == 1:
+        return {name: parts[0].get(name) for name in (*REQUIRED, *OPTIONAL)}
+    joined: Raw = {}
+    for name in (*REQUIRED, *OPTIONAL):
+        values = [part.get(name) for part in parts]
+        absent = [str(path) for path, value in zip(paths, values, strict=True) if value is None]
+        if absent and len(absent) < len(parts):
+            raise DatasetError(f"{name} is missing in {', '.join(absent)} but not in the other files.")
+        if absent:
+            joined[name] = None
+        elif all(isinstance(value, np.ndarray) and value.shape[1:] == values[0].shape[1:] for value in values):
+            if len({value.dtype.kind for value in values}) > 1:
+                raise DatasetError(f"{name} has another type in one file than in the other.")
+            joined[name] = np.concatenate(values)
+        else:  # ragged: named, row by row, when the columns are made
+            joined[name] = [row for value in values for row in (value if isinstance(value, list) else value.tolist())]
+    return joined
+
+
+def _joined_metadata(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return parts[0] if all(part == parts[0] for part in parts) else {"parts": [dict(part) for part in parts]}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,180 @@
+"""Average-DICE: the density ratio of a state, learnt by regression.
+
+A state reached at step t carries the label yₜ = γᵗ ρ₀⋯ρₜ₋₁. Averaged over its visits and scaled by c = (n/K)(1 − γ),
+
+    w(s) = c · E[y | s]  →  d_{π,γ}(s) / d_μ(s),
+
+so squared error is all it takes: no saddle point and no bootstrapping.  (Che, Chan, Ma & Mahmood, 2025)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import NotApplicable
+from ..labels import Completion, HeldAtCut, LabelRule, as_logged, plain, self_normalised
+from ..models import (
+    Fitted,
+    FourierFeatures,
+    IncrementalLinear,
+    Linear,
+    NetworkRegression,
+    RatioModel,
+    Regression,
+    Table,
+)
+from ..problem import Problem
+from .base import Estimator, Fit
+from .weighting import MassRule, Rows, ValueRule, flow_mass, flow_normalised, plain_value, unit_mass, weight_diagnostics
+
+# Targets are kept below this power of e, their squares within float32; a larger scale is taken out and given back.
+LARGEST_LOG_TARGET = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What is regressed on what: w = exp(log_row_scale) · f(inputs) with f learnt from exp(log_target).
+
+    `state_scale` is the row scale where that is one number, and the inputs are the states.
+    """
+
+    inputs: Float[np.ndarray, "transition input"]
+    log_target: Rows
+    log_row_scale: Rows
+    state_scale: float | None
+
+
+Parametrisation = Callable[[Problem, Rows, Rows], Targets]
+
+
+def label_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
+    """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f moves with γ and with the length of episodes."""
+    scale = np.full(len(log_product), np.log(problem.scale))
+    return Targets(problem.dataset.observation, log_product + log_discount, scale, problem.scale)
+
+
+def ratio_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
+    """f(s) ≈ E[c y | s] and w = f: targets with a mean near 1, whatever γ."""
+    log_target = np.log(problem.scale) + log_product + log_discount
+    return Targets(problem.dataset.observation, log_target, np.zeros(len(log_product)), 1.0)
+
+
+def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
+    """v(s, t) ≈ E[product | s, t] and w = c γᵗ v: γ is known and not learnt, so targets do not depend on it."""
+    inputs = np.column_stack([problem.dataset.observation, problem.dataset.step])
+    return Targets(inputs, log_product, np.log(problem.scale) + log_discount, None)
+
+
+@dataclass(frozen=True)
+class AverageDICE(Estimator):
+    """The default is the closed form on Fourier features that we recommend; the constructors name the others.
+
+    - `model`: how the conditional mean is represented and fitted.
+    - `labels`: the product of ratios, `self_normalised` or `plain`.
+    - `completion`: what stands for the mass beyond a cut, `HeldAtCut(…)` or `as_logged` (nothing).
+    - `regress`: `product_on_state_and_step`, `ratio_on_state` or the paper's `label_on_state`.
+    - `mass`: what the ratio is pulled to sum to, for models that do so.
+    - `value`: how the value follows from the ratio.
+    """
+
+    model: RatioModel = FourierFeatures()
+    labels: LabelRule = self_normalised
+    completion: Completion = HeldAtCut()
+    regress: Parametrisation = product_on_state_and_step
+    mass: MassRule = flow_mass
+    value: ValueRule = flow_normalised
+
+    @staticmethod
+    def tabular() -> "AverageDICE":
+        """w(s) = c · the mean label over the visits of s, for observations that repeat."""
+        return AverageDICE(Table(), completion=as_logged, regress=ratio_on_state)
+
+    @staticmethod
+    def linear() -> "AverageDICE":
+        """w(s) = φ(s)ᵀθ on (1, s), solved."""
+        return AverageDICE(Linear(), completion=as_logged, regress=ratio_on_state)
+
+    @staticmethod
+    def incremental() -> "AverageDICE":
+        """The same by the paper's updates, one transition at a time."""
+        return AverageDICE(IncrementalLinear(), completion=as_logged, regress=ratio_on_state)
+
+    @staticmethod
+    def neural() -> "AverageDICE":
+        """A network on standardised states and steps, with the labels, completion and value of the default."""
+        return AverageDICE(NetworkRegression(standardise=True))
+
+    @staticmethod
+    def paper() -> "AverageDICE":
+        """The paper's network, loss, scale and hyperparameters; the value with ρ, as in the authors' experiments."""
+        return AverageDICE(NetworkRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        return self.fit_many(problem, keys=[key])[0]
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        log_product = self.labels(problem)
+        targets = self.regress(problem, log_product, self.completion(problem, log_product))
+        log_scale = max(0.0, float(targets.log_target.max()) - LARGEST_LOG_TARGET)
+        row_scale = np.exp(targets.log_row_scale)
+        mass = self.mass(problem)
+        regression = Regression(
+            inputs=targets.inputs,
+            targets=np.exp(targets.log_target - log_scale),
+            mass=mass * row_scale,
+            mass_goal=float(np.exp(-log_scale)),
+            episode=problem.episode_index,
+        )
+
+        def value_of(f: Rows) -> float:
+            return self.value(problem, row_scale * f, log_scale)
+
+        def finished(fitted: Fitted, key: jax.Array) -> Fit:
+            ratio = row_scale * fitted.rows  # divided by exp(log_scale), like all that follows from it
+            value = self.value(problem, ratio, log_scale)
+            if not np.isfinite(value):
+                raise NotApplicable(_why_no_value(problem))
+            weights = self.value.row_weights(problem, ratio)
+
+            @cache
+            def of_state() -> Callable[[Rows], Rows]:
+                if targets.state_scale is not None:
+                    scale = targets.state_scale
+                    return lambda observations: scale * fitted.predict(observations)
+                # The mean of w_t(s) over the steps at which s was seen.
+                states = Regression(problem.dataset.observation, ratio, mass, regression.mass_goal, regression.episode)
+                of_rows = self.model.fit(states, keys=[key], value_of=lambda f: self.value(problem, f, log_scale))
+                return of_rows[0].predict
+
+            return Fit(
+                value=value,
+                weights=weights * np.exp(log_scale),
+                ratio_function=lambda observations: of_state()(observations) * np.exp(log_scale),
+                diagnostics={
+                    **fitted.diagnostics,
+                    **weight_diagnostics(weights),
+                    "flow_mass": float(np.mean(ratio * flow_mass(problem)) * np.exp(log_scale)),  # 1 if exact
+                },
+                history=fitted.history,
+                notes=self._notes(problem),
+            )
+
+        fits = self.model.fit(regression, keys=keys, value_of=value_of)
+        return [finished(fitted, key) for fitted, key in zip(fits, keys, strict=True)]
+
+    def _notes(self, problem: Problem) -> tuple[str, ...]:
+        notes = [f"value {self.value.name}"]
+        if not problem.dataset.terminated[problem.dataset.starts + problem.dataset.lengths - 1].all():
+            held = isinstance(self.completion, HeldAtCut)
+            notes.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
+        return tuple(notes)
+
+
+def _why_no_value(problem: Problem) -> str:
+    if not (np.isfinite(problem.log_product) & np.isfinite(problem.log_ratio)).any():
+        return "π gives the first action of every episode probability zero: the log says nothing about π"
+    return "the weights of the log add up to nothing that can be divided by: π and the log hardly overlap"

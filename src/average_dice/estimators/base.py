@@ -1,0 +1,71 @@
+"""The one contract: `fit(problem, *, key) → Fit`; and the one result: `Estimate`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import NotApplicable
+from ..models import History
+from ..problem import Problem
+
+Ratio = Callable[..., Float[np.ndarray, " row"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a method found.
+
+    - `value`: J(π) = (1 − γ) E_π[Σ γᵗ r_t], a reward per step; `value / (1 − γ)` is the discounted return.
+    - `weights`: what multiplies the reward of each logged row, where the method weights rows.
+    - `history`: value and loss against training steps, where the method trains.
+    - `diagnostics`: numbers that say how far to trust it; `notes`: what was assumed, in words.
+    """
+
+    value: float
+    weights: Float[np.ndarray, " transition"] | None = None
+    ratio_function: Ratio | None = None
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    history: History | None = None
+    notes: tuple[str, ...] = ()
+
+    def ratio(
+        self,
+        observations: Float[np.ndarray, "row observation"],
+        actions: Int[np.ndarray, " row"] | Float[np.ndarray, "row action"] | None = None,
+    ) -> Float[np.ndarray, " row"]:
+        """d_π / d_μ at the observations; at (observation, action) for methods that learn the ratio of pairs."""
+        if self.ratio_function is None:
+            raise NotApplicable("this method learns no ratio")
+        return self.ratio_function(observations) if actions is None else self.ratio_function(observations, actions)
+
+
+class Estimator(ABC):
+    """A method with its settings: a frozen dataclass that implements `fit`."""
+
+    @abstractmethod
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        """Estimates; the same key gives the same answer to the last digit.
+
+        Raises `NotApplicable` where the problem lacks what the method needs.
+        """
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        """One fit for each key. Methods that train override this and train them all at once."""
+        return [self.fit(problem, key=key) for key in keys]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its uncertainty; None where there is none, and the notes say why."""
+
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+    level: float | None = None
+    seconds: float = 0.0
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

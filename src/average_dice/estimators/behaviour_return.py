@@ -1,0 +1,19 @@
+"""The discounted return of the behaviour policy: what the log earned, uncorrected, and hard to beat."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from ..problem import Problem
+from .base import Estimator, Fit
+
+
+@dataclass(frozen=True)
+class BehaviourReturn(Estimator):
+    """Ĵ = (1 − γ) · the mean over episodes of Σ γᵗ r_t; nothing stands for what lies beyond a cut."""
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        data, discount = problem.dataset, problem.discount
+        discounted = float(np.sum(discount**data.step * data.reward))
+        return Fit((1 - discount) * discounted / data.num_episodes, notes=("the behaviour policy's, not the target's",))

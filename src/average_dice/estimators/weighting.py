@@ -1,0 +1,77 @@
+"""From the ratio on each row to a value, and what the ratio must sum to.
+
+With w the ratio of states on the rows of the log and m = not terminated:
+
+    flow-normalised        (1 − γ) Σ wρr / Σ wρ(1 − γm)        the default
+    plain                  mean of wρr
+    normalised to one      Σ wρr / Σ wρ                        the literature; wrong where episodes terminate
+    as printed             mean of wr                          the paper's formula: μ's actions at π's states
+
+The flow equation E_D[wρ(1 − γm)] = 1 − γ holds for the exact ratio on any log; "sums to one" holds only without
+termination.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..problem import Problem
+
+Rows = Float[np.ndarray, " transition"]
+MassRule = Callable[[Problem], Rows]  # the coefficients a in "the mean of a·w is 1"
+
+
+def flow_mass(problem: Problem) -> Rows:
+    """E_D[w ρ (1 − γm) / (1 − γ)] = 1."""
+    return problem.ratio * problem.flow / (1 - problem.discount)
+
+
+def unit_mass(problem: Problem) -> Rows:
+    """E_D[w] = 1, as the paper has it."""
+    return np.ones(problem.dataset.num_transitions)
+
+
+def corrected_unit_mass(problem: Problem) -> Rows:
+    """E_D[wρ] = 1, as the literature normalises ratios of state and action."""
+    return problem.ratio
+
+
+@dataclass(frozen=True)
+class ValueRule:
+    """Ĵ = Σ w k r / Σ w a, or the mean of w k r if there is no `mass` to divide by. `corrects`: k is ρ, else 1."""
+
+    name: str
+    corrects: bool = True
+    mass: MassRule | None = None
+
+    def row_weights(self, problem: Problem, ratio: Rows) -> Rows:
+        """What multiplies each reward, before any normalisation."""
+        return ratio * problem.ratio if self.corrects else ratio
+
+    def __call__(self, problem: Problem, ratio: Rows, log_scale: float = 0.0) -> float:
+        """The value, for a ratio that is given divided by exp(log_scale). NaN if there is nothing to divide by."""
+        earned = float(self.row_weights(problem, ratio) @ problem.dataset.reward)
+        if self.mass is None:
+            return earned / problem.dataset.num_transitions * float(np.exp(log_scale))
+        found = float(ratio @ self.mass(problem))
+        return earned / found if found != 0 else float("nan")
+
+
+flow_normalised = ValueRule("flow-normalised", mass=flow_mass)
+plain_value = ValueRule("not normalised")
+normalised_to_one = ValueRule("normalised to one", mass=corrected_unit_mass)
+as_printed = ValueRule("as printed in the paper, without the ratio of the action", corrects=False)
+
+
+def weight_diagnostics(weights: Rows) -> dict[str, float]:
+    """How evenly the rows carry the estimate: few effective rows or one large share mean little support."""
+    total, size = float(weights.sum()), float(np.abs(weights).sum())
+    if size == 0:
+        return {"effective_sample_size": 0.0}
+    return {
+        "effective_sample_size": total**2 / float(weights @ weights),
+        "largest_weight_share": float(np.abs(weights).max()) / size,
+        "negative_weight_share": float(-weights[weights < 0].sum()) / size,
+    }

@@ -1,0 +1,133 @@
+"""The linear model f(x) = φ(x)ᵀθ: solved at once, or learnt one transition at a time as in the paper.
+
+    (E[φφᵀ] + λ₁ I + λ₂ āāᵀ) θ = E[φ y] + λ₂ b ā,        ā = E[a φ]
+
+With a = c this is −G⁻¹g of the paper, to which its incremental updates converge.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import SettingError
+from .regression import Fitted, Inputs, Regression, Rows
+
+FeatureMap = Callable[[Inputs], Float[np.ndarray, "row feature"]]
+
+
+def with_constant(inputs: Inputs) -> Float[np.ndarray, "row feature"]:
+    """φ(x) = (1, x)."""
+    return np.column_stack([np.ones(len(inputs)), inputs])
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The closed form. λ₁ is `ridge`, λ₂ is `mass_weight`; `features` is φ."""
+
+    features: FeatureMap = with_constant
+    ridge: float = 0.001
+    mass_weight: float = 0.5
+
+    def fit(
+        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
+    ) -> list[Fitted]:
+        phi = self.features(regression.inputs)
+        num_rows, num_features = phi.shape
+        mean_mass = phi.T @ regression.mass / num_rows
+        curvature = (
+            phi.T @ phi / num_rows
+            + self.ridge * np.eye(num_features)
+            + self.mass_weight * np.outer(mean_mass, mean_mass)
+        )
+        pull = phi.T @ regression.targets / num_rows + self.mass_weight * regression.mass_goal * mean_mass
+        return [_fitted(self.features, phi, _solve(curvature, pull))] * len(keys)
+
+
+@dataclass(frozen=True)
+class IncrementalLinear:
+    """The paper's updates of θ and of the dual variable η, one logged transition after the other:
+
+        η ← η + α λ₂ (a φᵀθ − b − η)
+        θ ← θ − α (φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
+
+    with step sizes α_t = α₀ / (1 + t/t₀)^p, whose sum diverges and whose squares' sum does not for ½ < p ≤ 1. The log
+    is passed over `num_passes` times in its order.
+    """
+
+    features: FeatureMap = with_constant
+    ridge: float = 0.001
+    mass_weight: float = 0.5
+    step_size: float = 0.1
+    halving: float = 1_000.0
+    power: float = 0.8
+    num_passes: int = 20
+
+    def __post_init__(self) -> None:
+        if not 0.5 < self.power <= 1:
+            raise SettingError(f"step sizes converge for a power above 1/2 and at most 1, not {self.power}.")
+        if not 0 < self.step_size <= 1 or self.halving <= 0:
+            raise SettingError("the first step size must lie in (0, 1], and halving above zero.")
+
+    def fit(
+        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
+    ) -> list[Fitted]:
+        phi = self.features(regression.inputs)
+        with jax.enable_x64(True):  # the updates are tiny next to θ: float32 would stop them early
+            theta = _pass_over(
+                jnp.asarray(phi),
+                jnp.asarray(regression.targets),
+                jnp.asarray(regression.mass),
+                regression.mass_goal,
+                (self.ridge, self.mass_weight, self.step_size, self.halving, self.power),
+                num_passes=self.num_passes,
+            )
+            solution = np.asarray(theta)
+        if not np.isfinite(solution).all():
+            raise SettingError(f"the updates diverged: lower step_size (now {self.step_size}) or scale the features.")
+        return [_fitted(self.features, phi, solution)] * len(keys)
+
+
+@partial(jax.jit, static_argnames="num_passes")
+def _pass_over(
+    phi: Float[Array, "row feature"],
+    targets: Float[Array, " row"],
+    mass: Float[Array, " row"],
+    mass_goal: float,
+    settings: tuple[float, ...],
+    *,
+    num_passes: int,
+) -> Float[Array, " feature"]:
+    ridge, mass_weight, step_size, halving, power = settings
+
+    def update(
+        state: tuple[Array, Array, Array], row: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array, Array], None]:
+        (theta, eta, time), (phi_t, y_t, a_t) = state, row
+        alpha = step_size / (1 + time / halving) ** power
+        f_t = phi_t @ theta
+        descent = phi_t * (f_t - y_t) + mass_weight * eta * a_t * phi_t + ridge * theta
+        ascent = mass_weight * (a_t * f_t - mass_goal - eta)
+        return (theta - alpha * descent, eta + alpha * ascent, time + 1), None
+
+    def one_pass(state: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
+        return jax.lax.scan(update, state, (phi, targets, mass))
+
+    start = (jnp.zeros(phi.shape[1], phi.dtype), jnp.zeros((), phi.dtype), jnp.zeros((), phi.dtype))
+    (theta, _, _), _ = jax.lax.scan(one_pass, start, None, length=num_passes)
+    return theta
+
+
+def _solve(curvature: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(curvature, pull)
+    except np.linalg.LinAlgError:  # features that depend on each other, without ridge: the smallest solution
+        return np.linalg.lstsq(curvature, pull)[0]
+
+
+def _fitted(features: FeatureMap, phi: np.ndarray, theta: np.ndarray) -> Fitted:
+    return Fitted(phi @ theta, lambda inputs: np.asarray(features(inputs) @ theta))

@@ -1,0 +1,124 @@
+"""The network: f is a perceptron, trained on the paper's loss with its dual variable.
+
+    ½ E[(f(x) − y)²] + (λ₁/2) ‖θ‖² + λ₂ ( max_η E[η (a f(x) − b)] − η²/2 )
+
+The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends and η ascends,
+both by Adam.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .perceptron import Perceptron
+from .regression import Fitted, History, Inputs, Regression, Rows
+from .scaling import mean_and_std
+from .training import train
+
+
+class Player(eqx.Module):
+    """What is trained: the network and, against it, the dual variable η."""
+
+    network: Perceptron
+    dual: Float[Array, "*seed"]
+
+
+@dataclass(frozen=True)
+class NetworkRegression:
+    """The paper's setting by default; λ₁ is `ridge`, λ₂ is `mass_weight`.
+
+    `standardise` puts the inputs on one scale first; the paper takes them raw.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    ridge: float = 0.001
+    mass_weight: float = 0.5
+    learning_rate: float = 5e-4
+    batch_size: int = 512
+    num_steps: int = 10_000
+    standardise: bool = False
+    num_records: int = 50
+
+    def fit(
+        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
+    ) -> list[Fitted]:
+        num_inputs = regression.inputs.shape[1]
+        mean, std = mean_and_std(regression.inputs) if self.standardise else (np.zeros(1), np.ones(1))
+        inputs = _single((regression.inputs - mean) / std)
+        rows = {"x": inputs, "y": _single(regression.targets), "a": _single(regression.mass)}
+        settings = {"ridge": self.ridge, "mass_weight": self.mass_weight, "mass_goal": regression.mass_goal}
+        init_keys, batch_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
+        networks = eqx.filter_vmap(lambda key: Perceptron(num_inputs, self.hidden, key=key))(jnp.stack(init_keys))
+
+        steps: list[int] = []
+        values: list[list[float]] = []
+        losses: list[list[float]] = []
+
+        def record(step: int, players: Player) -> None:
+            outputs = np.asarray(_outputs(players.network, inputs), np.float64)
+            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(players.network), np.float64)
+            steps.append(step)
+            values.append([value_of(f) for f in outputs])
+            losses.append([self._loss(regression, f) + float(p) for f, p in zip(outputs, penalties, strict=True)])
+
+        players: Player = train(
+            downhill,
+            Player(networks, jnp.zeros(len(keys))),
+            rows,
+            settings,
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.num_steps,
+            num_records=self.num_records,
+            record=record,
+        )
+
+        def fitted(seed: int) -> Fitted:
+            network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], players.network)
+
+            def predict(inputs: Inputs) -> Rows:
+                return np.asarray(_outputs(network, _single((inputs - mean) / std))[0], np.float64)
+
+            curves = [np.array([row[seed] for row in rows]) for rows in (values, losses)]
+            return Fitted(np.asarray(outputs[seed], np.float64), predict, History(np.array(steps), *curves))
+
+        outputs = _outputs(players.network, inputs)
+        return [fitted(seed) for seed in range(len(keys))]
+
+    def _loss(self, regression: Regression, f: Rows) -> float:
+        """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
+        missing = np.mean(regression.mass * f) - regression.mass_goal
+        return float(0.5 * np.mean((f - regression.targets) ** 2) + 0.5 * self.mass_weight * missing**2)
+
+
+def downhill(player: Player, minibatch: dict[str, Array], settings: dict[str, Array]) -> Player:
+    """The gradient of the loss for the network, and its negative for the dual variable."""
+
+    def loss(player: Player) -> Float[Array, ""]:
+        f = jax.vmap(player.network)(minibatch["x"])
+        error = 0.5 * jnp.mean((f - minibatch["y"]) ** 2)
+        penalty = 0.5 * settings["ridge"] * _square_norm(player.network)
+        missing = jnp.mean(minibatch["a"] * f) - settings["mass_goal"]
+        return error + penalty + settings["mass_weight"] * (player.dual * missing - 0.5 * player.dual**2)
+
+    gradient = jax.grad(loss)(player)
+    return Player(gradient.network, -gradient.dual)
+
+
+@jax.jit
+def _outputs(networks: Perceptron, inputs: Float[Array, "row input"]) -> Float[Array, "seed row"]:
+    return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
+
+
+def _square_norm(network: Perceptron) -> Float[Array, ""]:
+    return jnp.sum(jnp.stack([jnp.sum(leaf**2) for leaf in jax.tree.leaves(network)]))
+
+
+def _single(values: np.ndarray) -> Array:
+    return jnp.asarray(values, jnp.float32)

@@ -1,0 +1,110 @@
+"""The library's only gradient loop: Adam on minibatches, many seeds at once.
+
+All steps between two records are one `lax.scan` inside one jitted function, `vmap`ped over seeds; Python only looks
+in at the records, to note how things stand, to move a progress bar, and to let Ctrl-C through.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+Tree = Any  # a pytree of arrays
+Gradient = Callable[[Tree, Tree, Tree], Tree]  # (parameters, minibatch, settings) → direction of descent
+Progress = Callable[[int, int], None]  # (steps done, steps in all)
+
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextmanager
+def reporting_progress(report: Progress) -> Iterator[None]:
+    """Within this context, training calls `report(done, total)` at every record."""
+    token = _progress.set(report)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+def train(
+    gradient: Gradient,
+    parameters: Tree,
+    rows: Tree,
+    settings: Tree,
+    *,
+    keys: Sequence[jax.Array],
+    learning_rate: float,
+    batch_size: int,
+    num_steps: int,
+    num_records: int,
+    record: Callable[[int, Tree], None],
+) -> Tree:
+    """Trains one copy of the parameters for each key and returns them.
+
+    - `gradient`: what to follow downhill, for one copy and one minibatch. A function of a module, not a closure: it
+      decides whether compiled code can be used again. A saddle point returns the gradient of its maximising
+      parameters with the sign turned.
+    - `parameters`, with one copy for each key along the first axis of every array; `rows`, the log, one row a
+    transition;
+      `settings`, numbers that the gradient needs.
+    - `record(step, parameters)` is called before the first step and at `num_records` points from there to the last.
+    """
+    optimiser_state = jax.vmap(optax.adam(learning_rate).init)(parameters)
+    stacked = jnp.stack(list(keys))
+    report = _progress.get()
+    record(0, parameters)
+    done = 0
+    for until in np.unique(np.linspace(0, num_steps, num_records + 1).round().astype(int))[1:]:
+        parameters, optimiser_state = _steps(
+            gradient,
+            parameters,
+            optimiser_state,
+            rows,
+            settings,
+            stacked,
+            learning_rate,
+            done,
+            batch_size=batch_size,
+            num_steps=int(until) - done,
+        )
+        done = int(until)
+        record(done, parameters)
+        if report is not None:
+            report(done, num_steps)
+    return parameters
+
+
+@partial(jax.jit, static_argnames=("gradient", "batch_size", "num_steps"), donate_argnames=("optimiser_state",))
+def _steps(
+    gradient: Gradient,
+    parameters: Tree,
+    optimiser_state: Tree,
+    rows: Tree,
+    settings: Tree,
+    keys: jax.Array,
+    learning_rate: float,
+    done: int,
+    *,
+    batch_size: int,
+    num_steps: int,
+) -> tuple[Tree, Tree]:
+    num_rows = len(jax.tree.leaves(rows)[0])
+    optimiser = optax.adam(learning_rate)
+
+    def one_seed(parameters: Tree, state: Tree, key: jax.Array) -> tuple[Tree, Tree]:
+        def step(carry: tuple[Tree, Tree], time: jax.Array) -> tuple[tuple[Tree, Tree], None]:
+            parameters, state = carry
+            chosen = jax.random.randint(jax.random.fold_in(key, time), (batch_size,), 0, num_rows)
+            minibatch = jax.tree.map(lambda column: column[chosen], rows)
+            updates, state = optimiser.update(gradient(parameters, minibatch, settings), state)
+            return (optax.apply_updates(parameters, updates), state), None
+
+        return jax.lax.scan(step, (parameters, state), done + jnp.arange(num_steps))[0]
+
+    return jax.vmap(one_seed)(parameters, optimiser_state, keys)

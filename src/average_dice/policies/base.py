@@ -1,0 +1,54 @@
+"""The protocol: everything that the estimators ask of a policy.
+
+Any object with these three methods is a policy; nothing needs to be inherited. Observations come as
+``[row, observation]`` in float64; actions as ``[row]`` integers (discrete) or ``[row, action]`` floats (continuous).
+"""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Observations = Float[np.ndarray, "row observation"]
+Actions = Int[np.ndarray, " row"] | Float[np.ndarray, "row action"]
+WeightedActions = tuple[
+    Int[np.ndarray, "row draw"] | Float[np.ndarray, "row draw action"], Float[np.ndarray, "row draw"]
+]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A stochastic policy π."""
+
+    def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
+        """log π(a|s) for each row, in float64; −∞ where π never acts so."""
+        ...
+
+    def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
+        """One action for each row."""
+        ...
+
+    def weighted_actions(
+        self, observations: Observations, *, num_draws: int, generator: np.random.Generator
+    ) -> WeightedActions:
+        """Actions and weights with Σ weight · f(s, action) ≈ E_π[f(s, a)] for each row.
+
+        Discrete: every action with its probability, exact whatever `num_draws`. Continuous: `num_draws` draws of weight
+        1/num_draws, made from the same noise in every row, so that differences between rows are not drowned in it.
+        """
+        ...
+
+
+def mean_over_actions(
+    policy: Policy,
+    function: Callable[[Observations, Actions], Float[np.ndarray, " row"]],
+    observations: Observations,
+    *,
+    num_draws: int = 16,
+    generator: np.random.Generator,
+) -> Float[np.ndarray, " row"]:
+    """E_π[f(s, a)] for each row, for a function of (observations, actions), discrete or continuous."""
+    actions, weights = policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
+    columns = [function(observations, actions[:, draw]) for draw in range(weights.shape[1])]
+    return np.einsum("rd,rd->r", weights, np.stack(columns, axis=1))

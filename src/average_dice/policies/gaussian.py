@@ -1,0 +1,54 @@
+"""Gaussian policies over real actions: π(a|s) = N(a; mean(s), diag(exp(log_std))²)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import PolicyError
+from .base import Actions, Observations, WeightedActions
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPolicy:
+    """A continuous policy from any function that gives mean actions.
+
+    Actions are *unclipped*: their log-probability is that of the Gaussian, and `low` and `high`, where given, are for
+    whoever hands the action to an environment (`clip`).
+    """
+
+    mean: Callable[[Observations], Float[np.ndarray, "row action"]]
+    log_std: Float[np.ndarray, " action"]
+    low: Float[np.ndarray, " _"] | None = None
+    high: Float[np.ndarray, " _"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.log_std.ndim != 1 or not np.isfinite(self.log_std).all():
+            raise PolicyError("log_std must be one finite number for each action dimension.")
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if bound is not None and bound.shape != self.log_std.shape:
+                raise PolicyError(f"action {name} has shape {bound.shape}, log_std {self.log_std.shape}.")
+
+    def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
+        if actions.ndim != 2 or actions.shape[1] != len(self.log_std):
+            found = "discrete ones" if actions.ndim == 1 else f"actions of {actions.shape[1]} numbers"
+            raise PolicyError(f"the policy has actions of {len(self.log_std)} numbers, the log {found}.")
+        standardised = (actions - self.mean(observations)) / np.exp(self.log_std)
+        constant = self.log_std.sum() + 0.5 * len(self.log_std) * np.log(2 * np.pi)
+        return -0.5 * (standardised**2).sum(axis=1) - constant
+
+    def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
+        noise = generator.standard_normal((len(observations), len(self.log_std)))
+        return self.mean(observations) + np.exp(self.log_std) * noise
+
+    def weighted_actions(
+        self, observations: Observations, *, num_draws: int, generator: np.random.Generator
+    ) -> WeightedActions:
+        noise = generator.standard_normal((num_draws, len(self.log_std)))
+        actions = self.mean(observations)[:, None, :] + np.exp(self.log_std) * noise
+        return actions, np.full(actions.shape[:2], 1.0 / num_draws)
+
+    def clip(self, actions: Float[np.ndarray, "row action"]) -> Float[np.ndarray, "row action"]:
+        """The actions as the environment takes them."""
+        return np.clip(actions, self.low, self.high)

@@ -1,0 +1,72 @@
+"""The small networks that policies are made of, in float64 NumPy: exact, and the same on every machine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import PolicyError
+from .base import Observations
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A multilayer perceptron over standardised observations: h ← activation(W h + b), the last layer linear.
+
+    `weights[i]` is [out, in]. `mean` and `std`, where given, standardise the observation first.
+    """
+
+    weights: tuple[Float[np.ndarray, "_ _"], ...]
+    biases: tuple[Float[np.ndarray, " _"], ...]
+    activation: str = "tanh"
+    mean: Float[np.ndarray, " observation"] | None = None
+    std: Float[np.ndarray, " observation"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise PolicyError(f"unknown activation {self.activation!r}. Use tanh or relu.")
+        if not self.weights or len(self.weights) != len(self.biases):
+            raise PolicyError("a network needs at least one layer, and a bias for each weight.")
+        size = self.num_inputs
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if weight.ndim != 2 or weight.shape[1] != size or bias.shape != weight.shape[:1]:
+                raise PolicyError(
+                    f"layer {layer}: weight {weight.shape} and bias {bias.shape} do not follow {size} inputs. "
+                    "A weight is [out, in], its bias [out]."
+                )
+            size = weight.shape[0]
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if values is not None and values.shape != (self.num_inputs,):
+                raise PolicyError(f"observation {name} has shape {values.shape}, not ({self.num_inputs},).")
+        if self.std is not None and not (self.std > 0).all():
+            raise PolicyError("observation std must be above zero everywhere.")
+        arrays = (*self.weights, *self.biases, *(v for v in (self.mean, self.std) if v is not None))
+        if not all(np.isfinite(values).all() for values in arrays):
+            raise PolicyError("the network holds NaN or infinite numbers. Export it again.")
+
+    @property
+    def num_inputs(self) -> int:
+        return int(self.weights[0].shape[-1])
+
+    @property
+    def num_outputs(self) -> int:
+        return int(self.weights[-1].shape[0])
+
+    def __call__(self, observations: Observations) -> Float[np.ndarray, "row output"]:
+        if observations.shape[1] != self.num_inputs:
+            raise PolicyError(
+                f"the policy takes observations of {self.num_inputs} numbers, the log has {observations.shape[1]}. "
+                "Give the policy that belongs to this log."
+            )
+        hidden = observations.astype(np.float64)
+        if self.mean is not None:
+            hidden = hidden - self.mean
+        if self.std is not None:
+            hidden = hidden / self.std
+        activate = ACTIVATIONS[self.activation]
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hidden = activate(hidden @ weight.T + bias)
+        return hidden @ self.weights[-1].T + self.biases[-1]

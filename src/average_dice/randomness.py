@@ -1,0 +1,9 @@
+"""One kind of randomness: every random number follows from a JAX key."""
+
+import jax
+import numpy as np
+
+
+def generator_from(key: jax.Array) -> np.random.Generator:
+    """A NumPy generator that is a function of the key, for work that does not run inside JAX."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())

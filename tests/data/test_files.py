@@ -1,0 +1,178 @@
+"""Parquet and npz, in and out: nothing lost, nothing executed, nothing half-written."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import average_dice as ad
+from conftest import columns_of
+
+SUFFIXES = [".parquet", ".npz"]
+
+
+def continuous(log):
+    columns = columns_of(log)
+    columns["action"] = np.linspace(-1, 1, 2 * log.num_transitions).reshape(-1, 2)
+    return ad.LoggedDataset(**columns, metadata={"task": "exact", "seed": 3})
+
+
+def without_probabilities(log):
+    columns = columns_of(log)
+    return ad.LoggedDataset(**{name: columns[name] for name in columns if not name.endswith("log_prob")})
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("variant", [lambda log: log, continuous, without_probabilities])
+def test_round_trip(small_log, tmp_path, suffix, variant):
+    log = variant(small_log)
+    ad.write_dataset(log, tmp_path / f"log{suffix}")
+    again = ad.read_dataset(tmp_path / f"log{suffix}")
+    assert again.sha256 == log.sha256
+    assert again.metadata == log.metadata
+    for name, values in columns_of(log).items():
+        np.testing.assert_array_equal(getattr(again, name), values)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_log_gives_the_same_bytes(small_log, tmp_path, suffix):
+    for name in ("a", "b"):
+        ad.write_dataset(small_log, tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_the_parquet_file_has_the_documented_types(small_log, tmp_path):
+    ad.write_dataset(continuous(small_log), tmp_path / "log.parquet")
+    schema = pq.read_schema(tmp_path / "log.parquet")
+    types = {name: str(schema.field(name).type).replace("element", "item") for name in schema.names}
+    assert types == {
+        "episode": "int64",
+        "step": "int64",
+        "observation": "list<item: float>",  # one-hot: float32 loses nothing
+        "action": "list<item: double>",  # these would lose digits in float32
+        "reward": "double",
+        "next_observation": "list<item: float>",
+        "terminated": "bool",
+        "truncated": "bool",
+        "behaviour_log_prob": "double",
+        "target_log_prob": "double",
+    }
+
+
+def test_fixed_size_and_large_lists_are_read_too(small_log, tmp_path):
+    ad.write_dataset(small_log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    for kind in (pa.list_(pa.float32(), 5), pa.large_list(pa.float64())):
+        column = table.column("observation").cast(kind)
+        changed = table.set_column(table.column_names.index("observation"), "observation", column)
+        pq.write_table(changed, tmp_path / "other.parquet")
+        assert ad.read_dataset(tmp_path / "other.parquet").sha256 == small_log.sha256
+
+
+def test_a_null_column_is_an_unknown_one(small_log, tmp_path):
+    ad.write_dataset(small_log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    nulls = pa.nulls(len(table), pa.float64())
+    index = table.column_names.index("behaviour_log_prob")
+    pq.write_table(table.set_column(index, "behaviour_log_prob", nulls), tmp_path / "log.parquet")
+    assert ad.read_dataset(tmp_path / "log.parquet").behaviour_log_prob is None
+
+
+@pytest.mark.parametrize("name", ["reward", "behaviour_log_prob", "observation", "step", "terminated"])
+def test_a_single_null_is_named(small_log, tmp_path, name):
+    ad.write_dataset(small_log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    values = table.column(name).to_pylist()
+    values[2] = None
+    changed = table.set_column(table.column_names.index(name), name, pa.array(values, table.column(name).type))
+    pq.write_table(changed, tmp_path / "log.parquet")
+    with pytest.raises(ad.DatasetError, match=rf"episode 0, step .*{name} is missing"):
+        ad.read_dataset(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("content", [b"", b"not a log at all", b"PAR1 but no more", b"PK\x03\x04 cut short"])
+def test_unreadable_files(tmp_path, suffix, content):
+    path = tmp_path / f"log{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ad.DatasetError, match=r"log\.(parquet|npz)"):
+        ad.read_dataset(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_cut_anywhere_is_an_error(small_log, tmp_path, suffix):
+    path = tmp_path / f"log{suffix}"
+    ad.write_dataset(small_log, path)
+    whole = path.read_bytes()
+    for size in np.linspace(1, len(whole) - 1, 12).astype(int):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ad.DatasetError):
+            ad.read_dataset(path)
+
+
+def test_unknown_kinds_of_file_and_absent_ones(small_log, tmp_path):
+    with pytest.raises(ad.DatasetError, match="unknown kind of file"):
+        ad.read_dataset(tmp_path / "log.txt")
+    with pytest.raises(ad.DatasetError, match="unknown kind of file"):
+        ad.write_dataset(small_log, tmp_path / "log.txt")
+    with pytest.raises(ad.DatasetError, match="no such file"):
+        ad.read_dataset(tmp_path / "log.parquet")
+    with pytest.raises(ad.DatasetError, match="no file given"):
+        ad.read_dataset()
+
+
+class Trap:
+    """Pickled, this would leave a mark when it is read."""
+
+    def __reduce__(self):
+        return (open, ("trap-was-executed", "w"))
+
+
+def test_reading_executes_nothing(small_log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = columns_of(small_log)
+    columns["reward"] = np.array([Trap()] * small_log.num_transitions, dtype=object)
+    np.savez("log.npz", **columns)
+    (tmp_path / "pickled.npz").write_bytes(pickle.dumps(Trap()))
+    for name in ("log.npz", "pickled.npz"):
+        with pytest.raises(ad.DatasetError):
+            ad.read_dataset(name)
+    assert not (tmp_path / "trap-was-executed").exists()
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(small_log, tmp_path, monkeypatch):
+    path = tmp_path / "log.parquet"
+    path.write_bytes(b"precious")
+
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(OSError, match="No space left"):
+        ad.write_dataset(small_log, path)
+    assert path.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_parts_that_do_not_fit_together(small_log, tmp_path):
+    ad.write_dataset(small_log, tmp_path / "a.parquet")
+    ad.write_dataset(without_probabilities(small_log), tmp_path / "b.parquet")
+    with pytest.raises(ad.DatasetError, match=r"behaviour_log_prob is missing in .*b\.parquet"):
+        ad.read_dataset(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    columns = columns_of(small_log)
+    columns["episode"] += 100
+    columns["observation"], columns["next_observation"] = (
+        columns["observation"][:, 1:],
+        columns["next_observation"][:, 1:],
+    )
+    ad.write_dataset(ad.LoggedDataset(**columns), tmp_path / "c.npz")
+    with pytest.raises(
+        ad.DatasetError, match=r"episode \d+, step \d+: observation has . numbers where other rows have"
+    ):
+        ad.read_dataset(tmp_path / "a.parquet", tmp_path / "c.npz")
+    ad.write_dataset(continuous(small_log), tmp_path / "d.npz")
+    with pytest.raises(ad.DatasetError, match="action"):
+        ad.read_dataset(tmp_path / "a.parquet", tmp_path / "d.npz")
