@@ -13,7 +13,7 @@ demo: $(VENV)/core            ## set up, and run the recommended estimator on th
 	$(BIN)/average-dice demo
 
 test: $(VENV)/dev            ## set up, and run the tests
-	$(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/ruff check .

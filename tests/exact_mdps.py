@@ -111,6 +111,8 @@ class ExactMDP:
             ended = after == self.num_states
             parts.append((episode, np.full_like(episode, step), state, action, after, ended))
             episode, state = episode[~ended], after[~ended]
+            if not len(episode):
+                break
         episode, steps, state, action, after, ended = (np.concatenate(part) for part in zip(*parts, strict=True))
         return ad.LoggedDataset.from_arrays(
             episode=episode,

@@ -18,8 +18,8 @@ from .data import LoggedDataset
 from .errors import NotApplicable, PolicyError, SettingError
 from .policies import Policy
 
-# exp of this still leaves float64 room for the weights and rewards that multiply it.
-LARGEST_LOG_RATIO = 600.0
+# A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
+LARGEST_LOG_RATIO = 300.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,10 +29,20 @@ from ..models import (
 )
 from ..problem import Problem
 from .base import Estimator, Fit
-from .weighting import MassRule, Rows, ValueRule, flow_mass, flow_normalised, plain_value, unit_mass, weight_diagnostics
+from .weighting import (
+    MassRule,
+    Rows,
+    ValueRule,
+    flow_mass,
+    flow_normalised,
+    plain_value,
+    rescaled,
+    unit_mass,
+    weight_diagnostics,
+)
 
-# Targets are kept below this power of e, their squares within float32; a larger scale is taken out and given back.
-LARGEST_LOG_TARGET = 30.0
+# Targets are kept below this power of e, so that their squares fit into float64; what exceeds it is given back later.
+LARGEST_LOG_TARGET = 300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +128,8 @@ class AverageDICE(Estimator):
 
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         log_product = self.labels(problem)
+        if not np.isfinite(log_product + problem.log_ratio).any():
+            raise NotApplicable("π never acts as any of the logged episodes begins: the log says nothing about π")
         targets = self.regress(problem, log_product, self.completion(problem, log_product))
         log_scale = max(0.0, float(targets.log_target.max()) - LARGEST_LOG_TARGET)
         row_scale = np.exp(targets.log_row_scale)
@@ -137,7 +149,7 @@ class AverageDICE(Estimator):
             ratio = row_scale * fitted.rows  # divided by exp(log_scale), like all that follows from it
             value = self.value(problem, ratio, log_scale)
             if not np.isfinite(value):
-                raise NotApplicable(_why_no_value(problem))
+                raise NotApplicable("the weights add up to nothing to divide by: π and the log hardly overlap")
             weights = self.value.row_weights(problem, ratio)
 
             @cache
@@ -152,12 +164,12 @@ class AverageDICE(Estimator):
 
             return Fit(
                 value=value,
-                weights=weights * np.exp(log_scale),
-                ratio_function=lambda observations: of_state()(observations) * np.exp(log_scale),
+                weights=rescaled(weights, log_scale),
+                ratio_function=lambda observations: rescaled(of_state()(observations), log_scale),
                 diagnostics={
                     **fitted.diagnostics,
                     **weight_diagnostics(weights),
-                    "flow_mass": float(np.mean(ratio * flow_mass(problem)) * np.exp(log_scale)),  # 1 if exact
+                    "flow_mass": rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale),  # 1 if exact
                 },
                 history=fitted.history,
                 notes=self._notes(problem),
@@ -172,9 +184,3 @@ class AverageDICE(Estimator):
             held = isinstance(self.completion, HeldAtCut)
             notes.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
         return tuple(notes)
-
-
-def _why_no_value(problem: Problem) -> str:
-    if not (np.isfinite(problem.log_product) & np.isfinite(problem.log_ratio)).any():
-        return "π gives the first action of every episode probability zero: the log says nothing about π"
-    return "the weights of the log add up to nothing that can be divided by: π and the log hardly overlap"

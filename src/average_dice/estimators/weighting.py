@@ -13,6 +13,7 @@ termination.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -54,9 +55,20 @@ class ValueRule:
         """The value, for a ratio that is given divided by exp(log_scale). NaN if there is nothing to divide by."""
         earned = float(self.row_weights(problem, ratio) @ problem.dataset.reward)
         if self.mass is None:
-            return earned / problem.dataset.num_transitions * float(np.exp(log_scale))
+            return float(rescaled(earned / problem.dataset.num_transitions, log_scale))
         found = float(ratio @ self.mass(problem))
         return earned / found if found != 0 else float("nan")
+
+
+Numbers = TypeVar("Numbers", float, np.ndarray)
+
+
+def rescaled(values: Numbers, log_scale: float) -> Numbers:
+    """values · exp(log_scale), where the factor alone may overflow: 0 stays 0, and what is too large is infinite."""
+    if log_scale == 0:
+        return values
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.sign(values) * np.exp(np.log(np.abs(values)) + log_scale)
 
 
 flow_normalised = ValueRule("flow-normalised", mass=flow_mass)

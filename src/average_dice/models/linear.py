@@ -12,6 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ..errors import SettingError
@@ -97,8 +98,8 @@ def _pass_over(
     phi: Float[Array, "row feature"],
     targets: Float[Array, " row"],
     mass: Float[Array, " row"],
-    mass_goal: float,
-    settings: tuple[float, ...],
+    mass_goal: ArrayLike,
+    settings: tuple[ArrayLike, ...],
     *,
     num_passes: int,
 ) -> Float[Array, " feature"]:

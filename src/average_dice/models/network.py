@@ -2,8 +2,9 @@
 
     ½ E[(f(x) − y)²] + (λ₁/2) ‖θ‖² + λ₂ ( max_η E[η (a f(x) − b)] − η²/2 )
 
-The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends and η ascends,
-both by Adam.
+The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends by Adam, and η
+ascends, by plain steps that take it a fixed part of the way to its maximum E[a f] − b. (By Adam, η would move at a pace
+of its own, whatever its gradient; the two then chase each other, and at λ₂ = 5 the mass swings without settling.)
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +21,8 @@ from .regression import Fitted, History, Inputs, Regression, Rows
 from .scaling import mean_and_std
 from .training import train
 
-
-class Player(eqx.Module):
-    """What is trained: the network and, against it, the dual variable η."""
-
-    network: Perceptron
-    dual: Float[Array, "*seed"]
+# Larger targets are divided by a common unit first: their squares must fit into float32.
+LARGEST_TARGET = 1e12
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class NetworkRegression:
     ridge: float = 0.001
     mass_weight: float = 0.5
     learning_rate: float = 5e-4
+    dual_rate: float = 0.1
     batch_size: int = 512
     num_steps: int = 10_000
     standardise: bool = False
@@ -50,8 +48,14 @@ class NetworkRegression:
         num_inputs = regression.inputs.shape[1]
         mean, std = mean_and_std(regression.inputs) if self.standardise else (np.zeros(1), np.ones(1))
         inputs = _single((regression.inputs - mean) / std)
-        rows = {"x": inputs, "y": _single(regression.targets), "a": _single(regression.mass)}
-        settings = {"ridge": self.ridge, "mass_weight": self.mass_weight, "mass_goal": regression.mass_goal}
+        unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
+        rows = {"x": inputs, "y": _single(regression.targets / unit), "a": _single(regression.mass)}
+        settings = {
+            "ridge": self.ridge,
+            "mass_weight": self.mass_weight,
+            "mass_goal": regression.mass_goal / unit,
+            "dual_rate": self.dual_rate,
+        }
         init_keys, batch_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
         networks = eqx.filter_vmap(lambda key: Perceptron(num_inputs, self.hidden, key=key))(jnp.stack(init_keys))
 
@@ -59,16 +63,17 @@ class NetworkRegression:
         values: list[list[float]] = []
         losses: list[list[float]] = []
 
-        def record(step: int, players: Player) -> None:
-            outputs = np.asarray(_outputs(players.network, inputs), np.float64)
-            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(players.network), np.float64)
+        def record(step: int, networks: Perceptron) -> None:
+            outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
+            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
             steps.append(step)
             values.append([value_of(f) for f in outputs])
             losses.append([self._loss(regression, f) + float(p) for f, p in zip(outputs, penalties, strict=True)])
 
-        players: Player = train(
+        networks = train(
             downhill,
-            Player(networks, jnp.zeros(len(keys))),
+            networks,
+            jnp.zeros(len(keys)),
             rows,
             settings,
             keys=batch_keys,
@@ -80,15 +85,15 @@ class NetworkRegression:
         )
 
         def fitted(seed: int) -> Fitted:
-            network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], players.network)
+            network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
 
             def predict(inputs: Inputs) -> Rows:
-                return np.asarray(_outputs(network, _single((inputs - mean) / std))[0], np.float64)
+                return unit * np.asarray(_outputs(network, _single((inputs - mean) / std))[0], np.float64)
 
             curves = [np.array([row[seed] for row in rows]) for rows in (values, losses)]
-            return Fitted(np.asarray(outputs[seed], np.float64), predict, History(np.array(steps), *curves))
+            return Fitted(outputs[seed], predict, History(np.array(steps), *curves))
 
-        outputs = _outputs(players.network, inputs)
+        outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
         return [fitted(seed) for seed in range(len(keys))]
 
     def _loss(self, regression: Regression, f: Rows) -> float:
@@ -97,18 +102,20 @@ class NetworkRegression:
         return float(0.5 * np.mean((f - regression.targets) ** 2) + 0.5 * self.mass_weight * missing**2)
 
 
-def downhill(player: Player, minibatch: dict[str, Array], settings: dict[str, Array]) -> Player:
-    """The gradient of the loss for the network, and its negative for the dual variable."""
+def downhill(
+    network: Perceptron, dual: Float[Array, ""], minibatch: dict[str, Array], settings: dict[str, Array]
+) -> tuple[Perceptron, Float[Array, ""]]:
+    """The gradient of the loss for the network, and the dual variable after its step uphill."""
 
-    def loss(player: Player) -> Float[Array, ""]:
-        f = jax.vmap(player.network)(minibatch["x"])
+    def loss(network: Perceptron) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        f = jax.vmap(network)(minibatch["x"])
         error = 0.5 * jnp.mean((f - minibatch["y"]) ** 2)
-        penalty = 0.5 * settings["ridge"] * _square_norm(player.network)
+        penalty = 0.5 * settings["ridge"] * _square_norm(network)
         missing = jnp.mean(minibatch["a"] * f) - settings["mass_goal"]
-        return error + penalty + settings["mass_weight"] * (player.dual * missing - 0.5 * player.dual**2)
+        return error + penalty + settings["mass_weight"] * dual * missing, missing
 
-    gradient = jax.grad(loss)(player)
-    return Player(gradient.network, -gradient.dual)
+    gradient, missing = jax.grad(loss, has_aux=True)(network)
+    return gradient, dual + settings["dual_rate"] * (missing - dual)
 
 
 @jax.jit

@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import ArrayLike
 
 Tree = Any  # a pytree of arrays
-Gradient = Callable[[Tree, Tree, Tree], Tree]  # (parameters, minibatch, settings) → direction of descent
+Downhill = Callable[[Tree, Tree, Tree, Tree], tuple[Tree, Tree]]
 Progress = Callable[[int, int], None]  # (steps done, steps in all)
 
 _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -33,8 +34,9 @@ def reporting_progress(report: Progress) -> Iterator[None]:
 
 
 def train(
-    gradient: Gradient,
+    downhill: Downhill,
     parameters: Tree,
+    memory: Tree,
     rows: Tree,
     settings: Tree,
     *,
@@ -47,12 +49,11 @@ def train(
 ) -> Tree:
     """Trains one copy of the parameters for each key and returns them.
 
-    - `gradient`: what to follow downhill, for one copy and one minibatch. A function of a module, not a closure: it
-      decides whether compiled code can be used again. A saddle point returns the gradient of its maximising
-      parameters with the sign turned.
-    - `parameters`, with one copy for each key along the first axis of every array; `rows`, the log, one row a
-    transition;
-      `settings`, numbers that the gradient needs.
+    - `downhill(parameters, memory, minibatch, settings)` gives the gradient that Adam follows downhill, and the memory
+      after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used again.
+    - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
+      without Adam: a dual variable, a target network.
+    - `rows`: the log, one row a transition; `settings`: numbers that `downhill` needs.
     - `record(step, parameters)` is called before the first step and at `num_records` points from there to the last.
     """
     optimiser_state = jax.vmap(optax.adam(learning_rate).init)(parameters)
@@ -61,10 +62,9 @@ def train(
     record(0, parameters)
     done = 0
     for until in np.unique(np.linspace(0, num_steps, num_records + 1).round().astype(int))[1:]:
-        parameters, optimiser_state = _steps(
-            gradient,
-            parameters,
-            optimiser_state,
+        parameters, memory, optimiser_state = _steps(
+            downhill,
+            (parameters, memory, optimiser_state),
             rows,
             settings,
             stacked,
@@ -80,31 +80,31 @@ def train(
     return parameters
 
 
-@partial(jax.jit, static_argnames=("gradient", "batch_size", "num_steps"), donate_argnames=("optimiser_state",))
+@partial(jax.jit, static_argnames=("downhill", "batch_size", "num_steps"))
 def _steps(
-    gradient: Gradient,
-    parameters: Tree,
-    optimiser_state: Tree,
+    downhill: Downhill,
+    states: tuple[Tree, Tree, Tree],
     rows: Tree,
     settings: Tree,
     keys: jax.Array,
-    learning_rate: float,
-    done: int,
+    learning_rate: ArrayLike,
+    done: ArrayLike,
     *,
     batch_size: int,
     num_steps: int,
-) -> tuple[Tree, Tree]:
+) -> tuple[Tree, Tree, Tree]:
     num_rows = len(jax.tree.leaves(rows)[0])
     optimiser = optax.adam(learning_rate)
 
-    def one_seed(parameters: Tree, state: Tree, key: jax.Array) -> tuple[Tree, Tree]:
-        def step(carry: tuple[Tree, Tree], time: jax.Array) -> tuple[tuple[Tree, Tree], None]:
-            parameters, state = carry
+    def one_seed(state: tuple[Tree, Tree, Tree], key: jax.Array) -> tuple[Tree, Tree, Tree]:
+        def step(state: tuple[Tree, Tree, Tree], time: jax.Array) -> tuple[tuple[Tree, Tree, Tree], None]:
+            parameters, memory, optimiser_state = state
             chosen = jax.random.randint(jax.random.fold_in(key, time), (batch_size,), 0, num_rows)
             minibatch = jax.tree.map(lambda column: column[chosen], rows)
-            updates, state = optimiser.update(gradient(parameters, minibatch, settings), state)
-            return (optax.apply_updates(parameters, updates), state), None
+            gradient, memory = downhill(parameters, memory, minibatch, settings)
+            updates, optimiser_state = optimiser.update(gradient, optimiser_state)
+            return (optax.apply_updates(parameters, updates), memory, optimiser_state), None
 
-        return jax.lax.scan(step, (parameters, state), done + jnp.arange(num_steps))[0]
+        return jax.lax.scan(step, state, done + jnp.arange(num_steps))[0]
 
-    return jax.vmap(one_seed)(parameters, optimiser_state, keys)
+    return jax.vmap(one_seed)(states, keys)

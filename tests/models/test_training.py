@@ -1,0 +1,75 @@
+"""The gradient loop: records, progress, seeds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.models import Table, reporting_progress
+from average_dice.models.regression import Regression
+from average_dice.models.training import train
+
+
+def towards_the_mean(position, memory, minibatch, settings):
+    """½ (position − mean)², and a memory that counts the steps."""
+    return settings["pull"] * (position - jnp.mean(minibatch["y"])), memory + 1
+
+
+def run(num_steps, num_records, seeds=2, pull=1.0):
+    records = []
+    final = train(
+        towards_the_mean,
+        jnp.zeros(seeds),
+        jnp.zeros(seeds),
+        {"y": jnp.arange(11.0)},
+        {"pull": pull},
+        keys=[jax.random.key(seed) for seed in range(seeds)],
+        learning_rate=0.05,
+        batch_size=256,
+        num_steps=num_steps,
+        num_records=num_records,
+        record=lambda step, position: records.append((step, np.asarray(position))),
+    )
+    return final, records
+
+
+def test_it_descends_from_every_seed():
+    final, _ = run(1000, 1)
+    np.testing.assert_allclose(final, 5.0, atol=0.3)
+
+
+def test_the_number_of_records_changes_nothing_but_the_records():
+    once, few = run(60, 1)
+    often, many = run(60, 6)
+    np.testing.assert_array_equal(once, often)
+    assert [step for step, _ in few] == [0, 60]
+    assert [step for step, _ in many] == [0, 10, 20, 30, 40, 50, 60]
+
+
+def test_more_records_than_steps():
+    _, records = run(3, 50)
+    assert [step for step, _ in records] == [0, 1, 2, 3]
+
+
+def test_seeds_see_different_minibatches():
+    final, _ = run(5, 1, seeds=3)
+    assert len(set(np.asarray(final).tolist())) == 3
+
+
+def test_progress_is_reported_within_its_context_only():
+    seen = []
+    with reporting_progress(lambda done, total: seen.append((done, total))):
+        run(20, 4)
+    run(20, 4)
+    assert seen == [(5, 20), (10, 20), (15, 20), (20, 20)]
+
+
+def test_a_table_knows_only_what_it_has_seen():
+    inputs = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
+    problem = Regression(inputs, np.array([1.0, 5.0, 3.0]), np.ones(3), 1.0, np.arange(3))
+    fitted = Table().fit(problem, keys=[jax.random.key(0)], value_of=lambda f: 0.0)[0]
+    assert fitted.rows.tolist() == [2.0, 5.0, 2.0]
+    assert fitted.predict(np.array([[0.0, 2.0], [0.0, 1.0]])).tolist() == [5.0, 2.0]
+    with pytest.raises(ad.SettingError, match="is not in the table"):
+        fitted.predict(np.array([[0.0, 2.0], [9.0, 1.0]]))

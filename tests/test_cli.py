@@ -1,0 +1,112 @@
+"""The command line, as a person uses it: in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import average_dice as ad
+from average_dice.demo import cartpole
+
+COMMAND = Path(sys.executable).with_name("average-dice")
+FOLDER = Path(ad.__file__).parent / "demo"
+LOG, POLICY = FOLDER / "cartpole.parquet", FOLDER / "cartpole.safetensors"
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_help_names_the_commands_and_imports_nothing_heavy():
+    text = run("--help")
+    assert all(command in text for command in ("demo", "evaluate", "validate", "estimators"))
+    script = "import sys, average_dice.cli; print({'jax', 'numpy', 'pyarrow', 'rich'} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "set()"
+
+
+@pytest.mark.parametrize("command", ["demo", "evaluate", "validate", "estimators"])
+def test_every_command_has_help_with_an_example(command):
+    assert f"average-dice {command}" in run(command, "--help").replace("\n", " ")
+
+
+def test_demo_prints_the_error_it_made():
+    text = run("demo")
+    truth = cartpole().truth
+    assert f"The truth is {truth['value']:.4f} ± {truth['standard_error']:.4f}" in text
+    line = next(line for line in text.splitlines() if "average-dice-features" in line and "│" in line)
+    value, _, error = line.replace("★", "").split("│")[2:5]
+    assert float(error) == pytest.approx(float(value) - truth["value"], abs=1e-4)
+    assert abs(float(error)) < 0.03
+
+
+def test_evaluate_and_its_json(tmp_path):
+    out = tmp_path / "result.json"
+    text = run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", out)
+    content = json.loads(out.read_text())
+    assert f"{content['estimates'][0]['value']:.4f}" in text
+    assert content["dataset"] == {"sha256": cartpole().dataset.sha256, "transitions": 4019, "episodes": 93}
+    again = tmp_path / "again.json"
+    run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", again)
+    values = [[found["value"] for found in json.loads(path.read_text())["estimates"]] for path in (out, again)]
+    assert values[0] == values[1]
+
+
+def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
+    log, policy = cartpole().dataset, cartpole().policy
+    table = pq.read_table(LOG).append_column("target_log_prob", [policy.log_prob(log.observation, log.action)])
+    pq.write_table(table.slice(0, 1234), tmp_path / "a.parquet")
+    pq.write_table(table.slice(1234), tmp_path / "b.parquet")
+    run("evaluate", tmp_path / "a.parquet", tmp_path / "b.parquet", "--discount", 0.95, "--json", tmp_path / "r.json")
+    expected = ad.evaluate(log, policy, 0.95).recommended_estimate.value
+    assert json.loads((tmp_path / "r.json").read_text())["estimates"][0]["value"] == expected
+
+
+def test_validate_describes_a_good_log():
+    text = run("validate", LOG)
+    assert "4,019" in text
+    assert "The log is valid." in text
+
+
+def test_estimators_lists_them_all():
+    from average_dice.estimators import REGISTRY
+
+    text = run("estimators")
+    assert all(name in text for name in REGISTRY)
+
+
+def test_a_bad_log_is_named_with_its_rows(tmp_path):
+    table = pq.read_table(LOG)
+    pq.write_table(table.slice(0, 5), tmp_path / "cut.parquet")
+    for arguments in (("validate",), ("evaluate", "--policy", POLICY, "--discount", 0.95)):
+        text = run(*arguments, tmp_path / "cut.parquet", code=2)
+        assert "episode 0, step 4: the episode ends here but is neither terminated nor truncated" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((LOG, "--policy", POLICY, "--discount", "1.5"), "the discount must lie between 0 and 1"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--estimators", "best"), "unknown estimator best"),
+        ((LOG, "--policy", LOG, "--discount", "0.95"), "not a readable safetensors file"),
+        ((LOG, "--policy", "nowhere", "--discount", "0.95"), "no such file"),
+        (("nowhere.parquet", "--policy", POLICY, "--discount", "0.95"), "no such file"),
+        ((POLICY, "--policy", POLICY, "--discount", "0.95"), "unknown kind of file"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--json", "no/where.json"), "no such folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message):
+    assert message in run("evaluate", *arguments, code=2)
+
+
+def test_a_json_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    target = tmp_path / "folder.json"
+    target.mkdir()
+    run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", target, code=2)
+    assert list(tmp_path.iterdir()) == [target]

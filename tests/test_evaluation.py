@@ -1,0 +1,84 @@
+"""evaluate: the estimates, the JSON that others rely on, and what happens when a method does not apply."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.estimators import REGISTRY, find
+from conftest import columns_of
+from exact_mdps import early_termination
+
+MDP = early_termination()
+CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-linear,average-dice-features"
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    return ad.evaluate(MDP.sample(50, seed=0), MDP.policy, 0.9, estimators=CLOSED, seed=3)
+
+
+def test_each_estimate_is_the_value_of_its_method(evaluation):
+    problem = ad.Problem(MDP.sample(50, seed=0), MDP.policy, 0.9)
+    for name, estimate in evaluation.estimates.items():
+        assert estimate.value == REGISTRY[name].make().fit(problem, key=jax.random.key(3)).value
+    assert evaluation.recommended_estimate == evaluation.estimates["average-dice-features"]
+
+
+def test_baselines_by_hand():
+    log = MDP.sample(50, seed=0)
+    found = ad.evaluate(log, None, 0.9, estimators="average-reward,behaviour-return").estimates
+    assert found["average-reward"].value == pytest.approx(np.mean(log.reward))
+    returns = [
+        sum(0.9**t * r for t, r in enumerate(log.reward[start : start + length]))
+        for start, length in zip(log.starts, log.lengths, strict=True)
+    ]
+    assert found["behaviour-return"].value == pytest.approx(0.1 * np.mean(returns))
+
+
+def test_the_json_has_the_documented_keys(evaluation, tmp_path):
+    evaluation.to_json(tmp_path / "result.json")
+    content = json.loads((tmp_path / "result.json").read_text())
+    assert set(content) == {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
+    assert set(content["dataset"]) == {"sha256", "transitions", "episodes"}
+    assert set(content["verdict"]) == {"level", "reasons"}
+    keys = {"estimator", "value", "lower", "upper", "level", "seconds", "diagnostics", "notes"}
+    assert all(set(estimate) == keys for estimate in content["estimates"])
+    assert [estimate["estimator"] for estimate in content["estimates"]] == CLOSED.split(",")
+    assert content["recommended"] == "average-dice-features"
+    assert content["estimates"][-1]["value"] == evaluation.recommended_estimate.value
+
+
+def test_the_table_names_every_estimator_and_marks_the_recommended_one(evaluation):
+    text = str(evaluation)
+    assert all(name in text for name in CLOSED.split(","))
+    assert "average-dice-features ★" in text
+    assert "\x1b" not in text
+
+
+def test_what_does_not_apply_is_said_and_the_rest_goes_on():
+    columns = columns_of(MDP.sample(50, seed=0))
+    del columns["behaviour_log_prob"]
+    found = ad.evaluate(ad.LoggedDataset(**columns), MDP.policy, 0.9)
+    assert found.recommended_estimate.value is None
+    assert found.recommended_estimate.notes[0].startswith("not applicable, because it needs μ")
+    assert found.estimates["behaviour-return"].value is not None
+    assert "not applicable" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_names():
+    assert find("recommended") == ("average-dice-features", "average-reward", "behaviour-return")
+    assert find("all") == tuple(REGISTRY)
+    assert find("behaviour-return, recommended,behaviour-return") == ("behaviour-return", "average-dice-features")
+    with pytest.raises(ad.SettingError, match=r"unknown estimator best\. Known are average-reward, "):
+        find("best")
+
+
+def test_the_public_names_can_all_be_had():
+    assert all(getattr(ad, name) is not None for name in ad.__all__)
+    assert set(dir(ad)) >= {"evaluate", "read_dataset", "load_policy", "Problem"}
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = ad.nothing
