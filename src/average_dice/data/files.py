@@ -154,7 +154,7 @@ def _joined(parts: list[Raw], paths: tuple[str | Path, ...]) -> Raw:
         return {name: parts[0].get(name) for name in (*REQUIRED, *OPTIONAL)}
     joined: Raw = {}
     for name in (*REQUIRED, *OPTIONAL):
-        values = [part.get(name) for part in parts]
+        values: list[Any] = [part.get(name) for part in parts]
         absent = [str(path) for path, value in zip(paths, values, strict=True) if value is None]
         if absent and len(absent) < len(parts):
             raise DatasetError(f"{name} is missing in {', '.join(absent)} but not in the other files.")

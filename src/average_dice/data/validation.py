@@ -6,6 +6,7 @@ many more there are, and what to do. All sentences are reported at once, so that
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -63,9 +64,7 @@ def episodes_end_once(columns: Columns) -> Iterator[str]:
         yield from _report(
             columns,
             ~last & flag,
-            lambda row, name=name: (
-                f"the episode continues after {name}. Clear the flag, or start a new episode number on the next row"
-            ),
+            partial(_goes_on, name),
         )
     yield from _report(
         columns,
@@ -157,7 +156,7 @@ def _lasts(episode: np.ndarray) -> np.ndarray:
     return np.append(episode[1:] != episode[:-1], True)
 
 
-def _report(columns: Columns, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator[str]:
+def _report(columns: Columns, wrong: Any, say: Callable[[int], str]) -> Iterator[str]:
     """One sentence for the first wrong row, and the number of others like it."""
     if wrong.any():
         row = int(wrong.argmax())

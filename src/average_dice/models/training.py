@@ -97,7 +97,7 @@ def _steps(
     optimiser = optax.adam(learning_rate)
 
     def one_seed(state: tuple[Tree, Tree, Tree], key: jax.Array) -> tuple[Tree, Tree, Tree]:
-        def step(state: tuple[Tree, Tree, Tree], time: jax.Array) -> tuple[tuple[Tree, Tree, Tree], None]:
+        def step(state: tuple[Tree, Tree, Tree], time: Any) -> tuple[tuple[Tree, Tree, Tree], None]:
             parameters, memory, optimiser_state = state
             chosen = jax.random.randint(jax.random.fold_in(key, time), (batch_size,), 0, num_rows)
             minibatch = jax.tree.map(lambda column: column[chosen], rows)
