@@ -1,7 +1,7 @@
 """The library's only gradient loop: Adam on minibatches, many seeds at once.
 
-All steps between two records are one `lax.scan` inside one jitted function, mapped over seeds by `vmap`; Python looks in
-only at the records, to note how things stand, to move a progress bar, and to let Ctrl-C through.
+All steps between two records are one `lax.scan` inside one jitted function, mapped over seeds by `vmap`. Python looks
+in at the records only, to note how things stand, to move a progress bar, and to let Ctrl-C through.
 """
 
 from collections.abc import Callable, Iterator, Sequence
