@@ -1,8 +1,10 @@
 """The command line, as a person uses it: in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -93,16 +95,41 @@ def test_a_bad_log_is_named_with_its_rows(tmp_path):
     ("arguments", "message"),
     [
         ((LOG, "--policy", POLICY, "--discount", "1.5"), "the discount must lie between 0 and 1"),
-        ((LOG, "--policy", POLICY, "--discount", "0.95", "--estimators", "best"), "unknown estimator best"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--estimators", "best"), "unknown estimator 'best'"),
         ((LOG, "--policy", LOG, "--discount", "0.95"), "not a readable safetensors file"),
         ((LOG, "--policy", "nowhere", "--discount", "0.95"), "no such file"),
         (("nowhere.parquet", "--policy", POLICY, "--discount", "0.95"), "no such file"),
         ((POLICY, "--policy", POLICY, "--discount", "0.95"), "unknown kind of file"),
-        ((LOG, "--policy", POLICY, "--discount", "0.95", "--json", "no/where.json"), "no such folder"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--json", "no/where.json"), "its folder does not exist"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--json", ""), "a folder, not a file"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--seed", str(2**70)), "the seed must lie between"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, message):
     assert message in run("evaluate", *arguments, code=2)
+
+
+def test_a_log_that_no_method_can_serve_is_no_success(tmp_path):
+    out = tmp_path / "r.json"
+    run("evaluate", LOG, "--discount", "0.9", "--json", out, code=1)
+    assert json.loads(out.read_text())["estimates"][0]["value"] is None
+
+
+def test_names_with_brackets_and_terminals_without_greek(tmp_path):
+    log = cartpole().dataset
+    path = tmp_path / "x[red].parquet"
+    ad.write_dataset(replace(log, metadata={"note": "see [/tmp/x]"}), path)
+    assert "see [/tmp/x]" in run("validate", path)
+    out = tmp_path / "y[red].json"
+    text = run("evaluate", path, "--policy", POLICY, "--discount", 0.95, "--json", out)
+    assert "y[red].json" in text.replace("\n", "")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([COMMAND, "estimators"], capture_output=True, env=ascii_only, check=False)
+    assert done.returncode == 0
+
+
+def test_version():
+    assert run("--version").strip() == ad.__version__
 
 
 def test_a_json_that_cannot_be_written_leaves_the_old_one(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import REGISTRY, find
+from average_dice.labels import plain
 from conftest import columns_of
 from exact_mdps import early_termination
 
@@ -73,12 +74,45 @@ def test_names():
     assert find("recommended") == ("average-dice-features", "average-reward", "behaviour-return")
     assert find("all") == tuple(REGISTRY)
     assert find("behaviour-return, recommended,behaviour-return") == ("behaviour-return", "average-dice-features")
-    with pytest.raises(ad.SettingError, match=r"unknown estimator best\. Known are average-reward, "):
+    assert find(["average-reward", "recommended"]) == ("average-reward", "average-dice-features")
+    assert find("all,average-reward") == tuple(REGISTRY)
+    with pytest.raises(
+        ad.SettingError, match=r"unknown estimator 'best'\. Known are all, recommended, average-reward, "
+    ):
         find("best")
+    with pytest.raises(ad.SettingError, match="unknown estimator ''"):
+        find("")
 
 
-def test_the_public_names_can_all_be_had():
-    assert all(getattr(ad, name) is not None for name in ad.__all__)
-    assert set(dir(ad)) >= {"evaluate", "read_dataset", "load_policy", "Problem"}
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = ad.nothing
+def test_methods_of_ones_own_making():
+    log = MDP.sample(50, seed=0)
+    mine = ad.AverageDICE(labels=plain)
+    found = ad.evaluate(log, MDP.policy, 0.9, estimators={"mine": mine})
+    expected = mine.fit(ad.Problem(log, MDP.policy, 0.9), key=jax.random.key(0)).value
+    assert found.estimates["mine"].value == expected
+    assert "★" not in str(found)
+
+
+def test_seeds_out_of_range():
+    with pytest.raises(ad.SettingError, match="the seed must lie between"):
+        ad.evaluate(MDP.sample(5, seed=0), MDP.policy, 0.9, seed=2**40)
+
+
+def test_small_and_large_values_can_be_read():
+    log = MDP.sample(50, seed=0)
+    columns = columns_of(log)
+    for factor in (1e-7, 1e20):
+        scaled = ad.LoggedDataset(**columns | {"reward": log.reward * factor})
+        found = ad.evaluate(scaled, MDP.policy, 0.9)
+        assert f"{found.recommended_estimate.value:.4g}" in str(found)
+
+
+def test_doubts_are_said():
+    log = MDP.sample(50, seed=0)
+    columns = columns_of(log)
+    wrong = ad.LoggedDataset(**columns | {"behaviour_log_prob": log.behaviour_log_prob - 3})
+    notes = ad.evaluate(wrong, MDP.policy, 0.9).recommended_estimate.notes
+    assert any("check both log-probabilities" in note for note in notes)
+    assert any("few episodes carry the ratios" in note for note in notes)
+    fine = ad.evaluate(log, MDP.policy, 0.9).recommended_estimate.notes
+    assert not any("few" in note or "check" in note for note in fine)

@@ -119,6 +119,23 @@ def test_discounts_out_of_range(discount):
         ad.Problem(log_of([0.0]), None, discount)
 
 
+def test_a_policy_that_gives_probabilities_instead_of_their_logarithms():
+    mdp = early_termination()
+    log = mdp.sample(5, seed=0)
+    given = np.exp(mdp.policy.log_prob(log.observation, log.action))
+    with pytest.raises(ad.PolicyError, match="above zero, for a discrete action"):
+        _ = ad.Problem(log, NoPolicy(given), 0.9).log_ratio
+
+
+def test_effective_episodes():
+    problem = ad.Problem(log_of(np.log([1, 2, 3, 1, 1]), lengths=[2, 1, 2]), None, 0.9)
+    assert problem.effective_episodes == pytest.approx(6**2 / (2**2 + 3**2 + 1**2))
+    far = ad.Problem(log_of(np.log([1, 2, 3, 1, 1]) - 280, lengths=[2, 1, 2]), None, 0.9)
+    assert far.effective_episodes == pytest.approx(1.0)  # a shorter episode has been divided less often
+    gone = ad.Problem(log_of([-np.inf] * 5, lengths=[2, 1, 2]), None, 0.9)
+    assert gone.effective_episodes == 0.0
+
+
 def test_flow_marks_termination_and_not_truncation():
     problem = ad.Problem(log_of([0.0] * 4, lengths=[2, 2], terminated=[0]), None, 0.9)
     np.testing.assert_allclose(problem.flow, [0.1, 1.0, 0.1, 0.1])

@@ -1,5 +1,6 @@
 """The command line: parse, call one function, print."""
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import AverageDiceError, DatasetError
+from . import __version__
+from .errors import AverageDiceError, SettingError
+from .files import check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from .policies import CategoricalPolicy, GaussianPolicy
 
 # Everything heavy is imported inside the commands: `average-dice --help` must answer at once.
 
@@ -25,8 +30,26 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """The entry point: errors that we understand are one message and exit code 2, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark, not a traceback
     try:
         app()
     except AverageDiceError as error:
@@ -53,7 +76,7 @@ def demo(
     shown = cartpole()
     truth = shown.truth
     data = shown.dataset
-    console.print(f"[bold]{shown.title}[/bold]")
+    console.print(shown.title, style="bold")
     console.print(
         f"{data.num_transitions:,} logged transitions in {data.num_episodes} episodes, "
         f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
@@ -72,7 +95,8 @@ def evaluate(
     data: Annotated[list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several parts of it.")],
     discount: Annotated[float, typer.Option(help="γ, between 0 and 1.")],
     policy: Annotated[
-        Path | None, typer.Option(help="The policy file. Leave it out if the log has a target_log_prob column.")
+        Path | None,
+        typer.Option(help="The policy file, or a task's name; it counts even if the log has a target_log_prob column."),
     ] = None,
     estimators: Annotated[
         str, typer.Option(help="recommended (with the baselines), all, or names separated by commas.")
@@ -85,22 +109,24 @@ def evaluate(
     Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --json result.json`
     """
     from .data import read_dataset
-    from .estimators import find
+    from .estimators import BASELINES, find
     from .evaluation import evaluate as run
-    from .policies import load_policy
 
     find(estimators)  # a misspelt name is reported before anything is read
-    if json is not None and not json.parent.is_dir():
-        raise DatasetError(f"{json.parent}: no such folder for the JSON file. Make it first.")
-    target = load_policy(policy) if policy is not None else None
+    if json is not None:
+        check_writable(json)
+    target = _policy(policy) if policy is not None else None
     log = read_dataset(*data)
     console = _console()
     with _training(console) as starting:
         found = run(log, target, discount, estimators=estimators, seed=seed, starting=starting)
-    console.print(found)
     if json is not None:
         found.to_json(json)
+    console.print(found)
+    if json is not None:
         console.print(f"Written to {json}.", style="dim")
+    if all(estimate.value is None for name, estimate in found.estimates.items() if name not in BASELINES):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -119,16 +145,14 @@ def validate(
     log = read_dataset(*data)
     died = int(log.terminated.sum())
     actions = (
-        f"discrete, {len(np.unique(log.action))} seen"
-        if log.is_discrete
-        else f"continuous, {log.action.shape[1]} numbers"
+        f"discrete, {len(np.unique(log.action))} seen" if log.is_discrete else f"continuous, {log.action.shape[1]} wide"
     )
     table = Table(show_header=False)
     for name, value in (
         ("transitions", f"{log.num_transitions:,}"),
         ("episodes", f"{log.num_episodes:,}, {died:,} terminated, {log.num_episodes - died:,} truncated"),
         ("length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"),
-        ("observations", f"{log.observation.shape[1]} numbers"),
+        ("observations", f"{log.observation.shape[1]} wide"),
         ("actions", actions),
         ("rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"),
         ("behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"),
@@ -161,10 +185,149 @@ def estimators() -> None:
     console.print("★ recommended", style="dim")
 
 
+@app.command()
+def tasks() -> None:
+    """Lists the tasks: their target policies, behaviour policies and true values.
+
+    Example: `average-dice tasks`
+    """
+    from rich.table import Column, Table
+
+    from .benchmark.targets import training_record, truth_record
+    from .benchmark.tasks import DISCOUNTS, TASKS
+
+    table = Table(Column("task", no_wrap=True), "behaviour", "target's return", *(f"J at {g:g}" for g in DISCOUNTS))
+    for name, task in TASKS.items():
+        trained, truth = training_record(name), truth_record(name)
+        level = "–" if trained is None else f"{trained['mean_return']:.0f} ± {trained['standard_error']:.0f}"
+        values = {row["discount"]: f"{row['value']:.4f}" for row in truth["values"]} if truth else {}
+        table.add_row(name, task.describe(task.noise), level, *(values.get(g, "–") for g in DISCOUNTS))
+    _console().print(table)
+
+
+@app.command()
+def collect(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    out: Annotated[Path, typer.Option(help="The .parquet or .npz file to write.")],
+    transitions: Annotated[int, typer.Option(help="At least so many, in whole episodes.")] = 4_000,
+    max_steps: Annotated[int, typer.Option(help="Episodes are cut after so many steps.")] = 100,
+    noise: Annotated[
+        float | None,
+        typer.Option(help="Share of uniform actions, or factor on the variance; the task's own if left out."),
+    ] = None,
+    policy: Annotated[Path | None, typer.Option(help="A target policy other than the shipped one.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+) -> None:
+    """Logs a behaviour policy in a simulator.
+
+    Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
+    """
+    from .benchmark.collection import collect as run
+    from .benchmark.rollouts import fastest_envs
+    from .benchmark.tasks import find_task
+    from .data import check_suffix, write_dataset
+
+    found = find_task(task)
+    check_suffix(out)
+    check_writable(out)
+    console = _console()
+    with _training(console) as starting:
+        starting(f"collecting {task}")
+        log = run(
+            found,
+            _policy(policy or task),
+            num_transitions=transitions,
+            max_steps=max_steps,
+            noise=found.noise if noise is None else noise,
+            seed=seed,
+            make_envs=fastest_envs(),
+        )
+    write_dataset(log, out)
+    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
+
+
+@app.command()
+def truth(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    discount: Annotated[list[float] | None, typer.Option(help="γ; may be given several times.")] = None,
+    episodes: Annotated[int, typer.Option(help="How many on-policy episodes.")] = 1_000,
+    policy: Annotated[Path | None, typer.Option(help="A target policy other than the shipped one.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the values to this JSON file.")] = None,
+) -> None:
+    """Estimates the true value of a task's target policy by running it.
+
+    Example: `average-dice truth Hopper-v5 --discount 0.95 --discount 0.99 --episodes 1000`
+    """
+    from rich.table import Table
+
+    from .benchmark.collection import true_values, truth_as_record
+    from .benchmark.rollouts import fastest_envs
+    from .benchmark.tasks import DISCOUNTS, find_task
+
+    found = find_task(task)
+    if json is not None:
+        check_writable(json)
+    console = _console()
+    make_envs = fastest_envs()
+    with _training(console) as starting:
+        starting(f"running {task}")
+        values = true_values(
+            found,
+            _policy(policy or task),
+            discounts=discount or DISCOUNTS,
+            num_episodes=episodes,
+            seed=seed,
+            make_envs=make_envs,
+        )
+    table = Table("discount", "J(π)", "standard error", title=f"{task}, {episodes:,} on-policy episodes")
+    for row in values:
+        table.add_row(f"{row.discount:g}", f"{row.value:.5f}", f"{row.standard_error:.5f}")
+    console.print(table)
+    if json is not None:
+        truth_as_record(found, values, episodes, seed, make_envs, json)
+
+
+@app.command()
+def train(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    out: Annotated[Path, typer.Option(help="The policy file to write; its record goes beside it as .json.")],
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    steps: Annotated[int | None, typer.Option(help="Environment steps; the task's own if left out.")] = None,
+) -> None:
+    """Trains a target policy with PPO, and goes on where it was interrupted.
+
+    Example: `average-dice train CartPole-v1 --out policy.safetensors`
+    """
+    from .benchmark.tasks import find_task
+
+    found = find_task(task)
+    check_writable(out)
+    try:
+        from .benchmark.training import train_and_record
+    except ModuleNotFoundError as missing:
+        raise SettingError(f"training needs {missing.name}: pip install 'average-dice[train]'.") from None
+
+    console = _console()
+    with _training(console) as starting:
+        starting(f"training {task}")
+        record = train_and_record(found, out, seed=seed, num_steps=steps)
+    console.print(f"Mean return {record['mean_return']:.1f} ± {record['standard_error']:.1f}. Written to {out}.")
+
+
+def _policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
+    """A policy file; or a task's name, which stands for its shipped policy."""
+    from .benchmark.targets import target_policy
+    from .benchmark.tasks import TASKS
+    from .policies import load_policy
+
+    return target_policy(str(given)) if str(given) in TASKS else load_policy(given)
+
+
 def _console() -> "Console":
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False)
 
 
 @contextmanager
@@ -172,7 +335,7 @@ def _training(console: "Console") -> Iterator[Callable[[str], None]]:
     """A progress bar that moves while a method trains; gives the function that names the method."""
     from rich.progress import Progress
 
-    from .models import reporting_progress
+    from .progress import listening
 
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
@@ -183,7 +346,7 @@ def _training(console: "Console") -> Iterator[Callable[[str], None]]:
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        with reporting_progress(report):
+        with listening(report):
             yield starting
 
 

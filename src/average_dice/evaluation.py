@@ -4,7 +4,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .data import LoggedDataset
-from .errors import NotApplicable
-from .estimators import RECOMMENDED, REGISTRY, Estimate, find
+from .errors import NotApplicable, SettingError
+from .estimators import RECOMMENDED, REGISTRY, Estimate, Estimator, find
 from .files import written_whole
 from .policies import Policy
 from .problem import Problem
@@ -77,22 +77,23 @@ class Evaluation:
 
     def rendered(self, truth: float | None = None) -> Group:
         """The estimates as a table, with their errors where the truth is known, and the notes below it."""
-        table = Table(title=f"J(π) at discount {self.discount:g}, a reward per step", title_justify="left")
+        table = Table(title=f"J(π) at discount {self.discount}, a reward per step", title_justify="left")
         table.add_column("estimator", no_wrap=True)
         for heading in ("value", "discounted return", *(["error"] if truth is not None else []), "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
         for name, found in self.estimates.items():
-            label = f"[bold]{name}[/bold] ★" if name == self.recommended else name
+            label = Text(f"{name} ★", style="bold") if name == self.recommended else Text(name)
             if found.value is None:
                 numbers = ["–"] * (3 if truth is not None else 2)
             else:
-                numbers = [f"{found.value:.4f}", f"{found.value / (1 - self.discount):.3f}"]
+                numbers = [_short(found.value), _short(found.value / (1 - self.discount))]
                 numbers += [f"{found.value - truth:+.4f}"] if truth is not None else []
             table.add_row(label, *numbers, f"{found.seconds:.2f}")
         notes = [Text(f"{name}: {'; '.join(found.notes)}") for name, found in self.estimates.items() if found.notes]
         dataset = self.dataset
+        star = "★ recommended · " if self.recommended in self.estimates else ""
         source = (
-            f"★ recommended · {dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
+            f"{star}{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
             f"log {dataset['sha256'][:12]} · seed {self.seed}"
         )
         return Group(table, *notes, Text(source, style="dim"))
@@ -103,14 +104,15 @@ def evaluate(
     policy: Policy | None,
     discount: float,
     *,
-    estimators: str = "recommended",
+    estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
     seed: int = 0,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone.
 
     - `policy`: None if the log has a `target_log_prob` column.
-    - `estimators`: `recommended` (with the baselines), `all`, or names separated by commas.
+    - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
+      your own making by name: `{"mine": ad.AverageDICE(labels=plain)}`.
     - `starting` is called with the name of each method before it starts.
 
     A method that the log or the policy cannot serve is reported with the reason and without a value.
@@ -118,13 +120,17 @@ def evaluate(
     >>> evaluation = evaluate(data, policy, 0.95)  # doctest: +SKIP
     >>> print(evaluation)                          # doctest: +SKIP
     """
-    names = find(estimators)
+    if not 0 <= seed < 2**32:
+        raise SettingError(f"the seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    methods = (
+        estimators if isinstance(estimators, Mapping) else {name: REGISTRY[name].make() for name in find(estimators)}
+    )
     problem = Problem(dataset, policy, discount)
     key = jax.random.key(seed)
     estimates = {}
-    for name in names:
+    for name, method in methods.items():
         starting(name)
-        estimates[name] = _estimate(name, problem, key)
+        estimates[name] = _estimate(method, problem, key)
     return Evaluation(
         discount=discount,
         seed=seed,
@@ -145,10 +151,14 @@ def evaluate(
     )
 
 
-def _estimate(name: str, problem: Problem, key: jax.Array) -> Estimate:
+def _short(value: float) -> str:
+    return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+
+
+def _estimate(method: Estimator, problem: Problem, key: jax.Array) -> Estimate:
     start = time.perf_counter()
     try:
-        fit = REGISTRY[name].make().fit(problem, key=key)
+        fit = method.fit(problem, key=key)
     except NotApplicable as reason:
         return Estimate(None, notes=(f"not applicable, because {reason}",))
     seconds = time.perf_counter() - start

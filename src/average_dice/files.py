@@ -1,21 +1,42 @@
 """Files that are either written whole or not at all."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
+
+from .errors import SettingError
 
 
 @contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
     """Gives a temporary path beside `path`; a clean exit moves it there, an error removes it.
 
-    Whatever stood at `path` before stays untouched until the new file is complete.
+    Whatever stood at `path` before stays untouched until the new file is complete. A link stays a link, and what it
+    points to is replaced. A pipe or a device is written to directly: there is nothing to replace.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
+    check_writable(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    temporary = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         yield temporary
-        temporary.replace(path)
+        temporary.replace(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raises if no file can be written there; to be asked before long work, not after it."""
+    target = Path(path).resolve()
+    if not target.parent.is_dir():
+        raise SettingError(f"{path}: its folder does not exist. Make it first.")
+    if target.is_dir():
+        raise SettingError(f"{path}: a folder, not a file. Give the name of a file.")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise SettingError(f"{path}: no permission to write there.")

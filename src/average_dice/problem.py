@@ -15,11 +15,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .data import LoggedDataset
+from .data.validation import PROBABILITY_ROUNDING
 from .errors import NotApplicable, PolicyError, SettingError
 from .policies import Policy
 
 # A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
 LARGEST_LOG_RATIO = 300.0
+
+LOWEST_LOG_PRODUCT = np.finfo(np.float64).min
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +40,10 @@ class Problem:
     def __post_init__(self) -> None:
         if not 0 < self.discount < 1:
             raise SettingError(f"the discount must lie between 0 and 1, both excluded, not {self.discount}.")
-        if self.policy is not None and not isinstance(self.policy, Policy):
-            raise PolicyError(
-                f"{type(self.policy).__name__} is not a policy: it needs log_prob, sample and weighted_actions."
-            )
+        if not isinstance(self.dataset, LoggedDataset):
+            raise SettingError(f"give a LoggedDataset, not a {type(self.dataset).__name__}: see read_dataset.")
+        if self.policy is not None and not hasattr(self.policy, "log_prob"):
+            raise PolicyError(f"{type(self.policy).__name__} is not a policy: it has no log_prob.")
 
     @cached_property
     def target_log_prob(self) -> Float[np.ndarray, " transition"]:
@@ -57,6 +60,12 @@ class Problem:
         if wrong.any():
             row = int(wrong.argmax())
             raise PolicyError(f"{self.place(row)}: the policy's log_prob is {log_prob[row]}. Mend the policy.")
+        if data.is_discrete and log_prob.max() > PROBABILITY_ROUNDING:
+            row = int(log_prob.argmax())
+            raise PolicyError(
+                f"{self.place(row)}: the policy's log_prob is {log_prob[row]:g}, above zero, for a discrete action. "
+                "It must give the logarithm of a probability."
+            )
         return log_prob
 
     @cached_property
@@ -92,6 +101,12 @@ class Problem:
         """The log product of each whole episode, its last action included."""
         last = self.dataset.starts + self.dataset.lengths - 1
         return self.log_product[last] + self.log_ratio[last]
+
+    @property
+    def effective_episodes(self) -> float:
+        """(Σ p)² / Σ p² over the products p of whole episodes: how many of them the ratios leave standing."""
+        products = np.exp(self.final_log_product - max(self.final_log_product.max(), LOWEST_LOG_PRODUCT))
+        return float(products.sum() ** 2 / (products @ products)) if products.any() else 0.0
 
     @property
     def flow(self) -> Float[np.ndarray, " transition"]:

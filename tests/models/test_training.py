@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.models import Table, reporting_progress
+from average_dice.models import Table
 from average_dice.models.regression import Regression
 from average_dice.models.training import train
+from average_dice.progress import listening
 
 
 def towards_the_mean(position, memory, minibatch, settings):
@@ -59,7 +60,7 @@ def test_seeds_see_different_minibatches():
 
 def test_progress_is_reported_within_its_context_only():
     seen = []
-    with reporting_progress(lambda done, total: seen.append((done, total))):
+    with listening(lambda done, total: seen.append((done, total))):
         run(20, 4)
     run(20, 4)
     assert seen == [(5, 20), (10, 20), (15, 20), (20, 20)]

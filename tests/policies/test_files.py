@@ -67,6 +67,8 @@ def test_single_precision_files_are_read_in_double(tmp_path):
         ({}, {"layers.1.weight": None}, "unknown tensor layers.1.bias"),
         ({}, {"layers.7.weight": np.zeros((2, 2))}, "unknown tensor layers.7.weight"),
         ({}, {"layers.1.weight": np.zeros((8, 5))}, "layer 1"),
+        ({}, {"layers.1.weight": np.array(1.0)}, "must be a matrix"),
+        ({}, {"layers.2.weight": np.zeros((0, 8)), "layers.2.bias": np.zeros(0)}, "must be a matrix"),
         ({}, {"layers.1.bias": np.full(8, np.nan)}, "NaN or infinite"),
         ({}, {"observation.mean": np.zeros(4)}, "observation mean"),
         ({}, {"observation.std": np.zeros(3)}, "above zero"),

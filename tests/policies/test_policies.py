@@ -122,6 +122,13 @@ def test_scales_out_of_range(scale):
         (lambda: GaussianPolicy(network(2), np.zeros(2)).log_prob(OBSERVATIONS, np.zeros((50, 3))), "of 3 numbers"),
         (lambda: ad.CategoricalPolicy(lambda x: np.full((50, 2), np.nan)).log_probabilities(OBSERVATIONS), "NaN"),
         (lambda: GaussianPolicy(network(2), np.array([0.0, np.nan])), "finite"),
+        (lambda: GaussianPolicy(lambda x: x[:, 0], [0.0]).log_prob(OBSERVATIONS, np.zeros((50, 1))), r"shape \(50,\)"),
+        (
+            lambda: GaussianPolicy(lambda x: x[:3], [0.0] * 3).sample(OBSERVATIONS, generator=GENERATOR),
+            r"shape \(3, 3\)",
+        ),
+        (lambda: ad.CategoricalPolicy(lambda x: x[:, 0]).log_probabilities(OBSERVATIONS), r"shape \(50,\)"),
+        (lambda: ad.CategoricalPolicy(lambda x: x[:, :0]).log_probabilities(OBSERVATIONS), r"shape \(50, 0\)"),
         (lambda: GaussianPolicy(network(2), np.zeros(2), low=np.zeros(3)), "action low"),
     ],
 )

@@ -1,6 +1,6 @@
 """Logged episodes: what they are, what makes them valid, how they are read and written."""
 
 from .dataset import LoggedDataset
-from .files import read_dataset, write_dataset
+from .files import check_suffix, read_dataset, write_dataset
 
-__all__ = ["LoggedDataset", "read_dataset", "write_dataset"]
+__all__ = ["LoggedDataset", "check_suffix", "read_dataset", "write_dataset"]

@@ -31,6 +31,9 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
     if missing := [name for name in REQUIRED if name not in given]:
         raise DatasetError(f"missing column: {', '.join(missing)}. A log needs {', '.join(REQUIRED)}.")
 
+    given = {name: _plain(values) for name, values in given.items()}
+    if single := [name for name, values in given.items() if not _has_rows(values)]:
+        raise DatasetError(f"{', '.join(single)} must have one value for each transition, not a single one.")
     rows = {name: len(given[name]) for name in (*REQUIRED, *OPTIONAL) if name in given}
     if len(set(rows.values())) > 1:
         sizes = ", ".join(f"{name} has {size}" for name, size in rows.items())
@@ -55,6 +58,19 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
         if name in given:
             columns[name] = _numbers(name, given[name])
     return columns
+
+
+def _has_rows(values: Any) -> bool:
+    return values.ndim > 0 if isinstance(values, np.ndarray) else hasattr(values, "__len__")
+
+
+def _plain(values: Any) -> Any:
+    """Arrays of objects, as data frames hold vectors, and lists of arrays become plain lists."""
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = list(values)
+    if isinstance(values, list) and any(isinstance(row, np.ndarray) for row in values):
+        return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]
+    return values
 
 
 def _array(name: str, values: Any) -> np.ndarray:
@@ -107,8 +123,8 @@ def _vectors(name: str, values: Any, place: Any) -> np.ndarray:
 def _actions(values: Any, place: Any) -> np.ndarray:
     """Integers are discrete actions; floats, single or in lists, are continuous ones."""
     array = _rectangle("action", values, place)
-    if array.ndim == 1 and array.dtype.kind in "iu":
-        return _integers("action", array)
+    if array.dtype.kind in "iub" and (array.ndim == 1 or array.shape[1:] == (1,)):
+        return _integers("action", array.reshape(-1).astype(array.dtype if array.dtype.kind != "b" else np.int64))
     if array.dtype.kind != "f" or array.ndim not in (1, 2) or 0 in array.shape:
         raise DatasetError(
             f"action must be one integer a row (discrete) or one list of floats a row (continuous), "

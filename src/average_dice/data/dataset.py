@@ -1,6 +1,7 @@
 """LoggedDataset: whole episodes in flat columns, sorted, checked and never padded."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,10 @@ class LoggedDataset:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        try:
+            json.dumps(dict(self.metadata))
+        except (TypeError, ValueError) as error:
+            raise DatasetError(f"metadata must be names with JSON values: {error}.") from None
         given = {name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)}
         order = np.lexsort((self.step, self.episode))
         columns = {name: values[order] for name, values in given.items() if values is not None}
@@ -85,15 +90,18 @@ class LoggedDataset:
         (3, 2)
         """
         if (episode is None) == (episode_ends is None):
-            raise DatasetError("give either episode (a number a row) or episode_ends (the last rows), not both.")
+            both = "both are given" if episode is not None else "neither is given"
+            raise DatasetError(f"give either episode (a number a row) or episode_ends (the last rows): {both}.")
         if episode is None:
             if step is not None:
                 raise DatasetError("step goes with episode; with episode_ends the rows stand in order.")
             episode = _episodes_from_ends(episode_ends, num_rows=len(reward))
         episode = np.asarray(episode)
-        if step is None and episode.ndim == 1:
+        if episode.ndim != 1:
+            raise DatasetError(f"episode must be one integer a row, but has shape {episode.shape}.")
+        if step is None:
             step = _count_within(episode)
-        if truncated is None and episode.ndim == 1 and len(np.shape(terminated)) == 1:
+        if truncated is None:
             truncated = _unterminated_ends(episode, np.asarray(step), np.asarray(terminated))
         columns = {
             "episode": episode,
@@ -147,6 +155,10 @@ def _episodes_from_ends(ends: Any, num_rows: int) -> np.ndarray:
     ends = np.asarray(ends)
     if ends.dtype.kind != "b":
         positions, ends = ends, np.zeros(num_rows, bool)
+        if positions.shape == (num_rows,) and num_rows > 1 and np.isin(positions, (0, 1)).all():
+            raise DatasetError(
+                "episode_ends looks like flags in numbers: give booleans, or the positions of the last rows."
+            )
         if positions.dtype.kind not in "iu" or positions.ndim != 1:
             raise DatasetError("episode_ends must be a boolean for each row, or the positions of the last rows.")
         if len(positions) and not (positions.min() >= 0 and positions.max() < num_rows):
@@ -173,7 +185,7 @@ def _count_within(episode: np.ndarray) -> np.ndarray:
 
 def _unterminated_ends(episode: np.ndarray, step: np.ndarray, terminated: np.ndarray) -> np.ndarray:
     """True on the last row of each episode that does not terminate."""
-    if not (len(episode) == len(step) == len(terminated)):
+    if not episode.shape == step.shape == terminated.shape:
         return np.zeros(len(episode), bool)  # the lengths are reported on construction
     order = np.lexsort((step, episode))
     last = np.zeros(len(episode), bool)

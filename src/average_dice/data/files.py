@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,15 @@ def read_dataset(*paths: str | Path) -> LoggedDataset:
 
 def write_dataset(dataset: LoggedDataset, path: str | Path) -> None:
     """Writes a log to a `.parquet` or `.npz` file. The file appears whole or not at all."""
-    path = Path(path)
-    if path.suffix not in WRITERS:
-        raise DatasetError(f"{path}: unknown kind of file. Name it .parquet or .npz.")
+    check_suffix(path)
     with written_whole(path) as temporary:
-        WRITERS[path.suffix](dataset, temporary)
+        WRITERS[Path(path).suffix](dataset, temporary)
+
+
+def check_suffix(path: str | Path) -> None:
+    """Raises unless a log can be written to a file of that name."""
+    if Path(path).suffix not in WRITERS:
+        raise DatasetError(f"{path}: unknown kind of file. Name it .parquet or .npz.")
 
 
 def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
@@ -65,13 +70,24 @@ def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
         names = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
         table = file.read(columns=names)
         text = (file.schema_arrow.metadata or {}).get(METADATA.encode(), b"{}")
-        metadata = json.loads(text)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
     try:
-        return {name: _from_arrow(name, table) for name in table.column_names}, metadata
+        if len(set(table.column_names)) < len(table.column_names):
+            raise DatasetError("a column is there twice. Leave one of them out.")
+        return {name: _from_arrow(name, table) for name in table.column_names}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
+
+
+def _metadata(text: str | bytes) -> Mapping[str, Any]:
+    try:
+        metadata = json.loads(text)
+    except ValueError:
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise DatasetError(f"its metadata under {METADATA} is not a JSON object. Write it again, or leave it out.")
+    return metadata
 
 
 def _from_arrow(name: str, table: pa.Table) -> Any:
@@ -104,13 +120,18 @@ def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
 
 
 def _read_npz(path: Path) -> tuple[Raw, Mapping[str, Any]]:
+    if not zipfile.is_zipfile(path):
+        raise DatasetError(f"{path}: not a NumPy archive. Write it with write_dataset, or with numpy.savez.")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             raw = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
-            metadata = json.loads(str(archive[METADATA])) if METADATA in archive.files else {}
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{path}: not a readable NumPy archive ({_first_line(error)}).") from None
-    return raw, metadata
+            text = str(archive[METADATA]) if METADATA in archive.files else "{}"
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
+    try:
+        return raw, _metadata(text)
+    except DatasetError as error:
+        raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
 
 
 def _write_parquet(dataset: LoggedDataset, path: Path) -> None:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import NotApplicable
+from ..errors import NotApplicable, SettingError
 from ..labels import Completion, HeldAtCut, LabelRule, as_logged, plain, self_normalised
 from ..models import (
     Fitted,
@@ -43,6 +43,9 @@ from .weighting import (
 
 # Targets are kept below this power of e, so that their squares fit into float64; what exceeds it is given back later.
 LARGEST_LOG_TARGET = 300.0
+
+# Below this many effective episodes a note says so.
+FEW_EPISODES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,54 +136,74 @@ class AverageDICE(Estimator):
         targets = self.regress(problem, log_product, self.completion(problem, log_product))
         log_scale = max(0.0, float(targets.log_target.max()) - LARGEST_LOG_TARGET)
         row_scale = np.exp(targets.log_row_scale)
-        mass = self.mass(problem)
         regression = Regression(
             inputs=targets.inputs,
             targets=np.exp(targets.log_target - log_scale),
-            mass=mass * row_scale,
+            mass=self.mass(problem) * row_scale,
             mass_goal=float(np.exp(-log_scale)),
             episode=problem.episode_index,
         )
+        fits = self.model.fit(regression, keys=keys, value_of=lambda f: self.value(problem, row_scale * f, log_scale))
+        return [
+            self._finish(problem, fitted, row_scale * fitted.rows, log_scale, targets.state_scale, key)
+            for fitted, key in zip(fits, keys, strict=True)
+        ]
 
-        def value_of(f: Rows) -> float:
-            return self.value(problem, row_scale * f, log_scale)
+    def _finish(
+        self, problem: Problem, fitted: Fitted, ratio: Rows, log_scale: float, state_scale: float | None, key: jax.Array
+    ) -> Fit:
+        """The value and all that goes with it; `ratio` is that of the rows, divided by exp(log_scale)."""
+        value = self.value(problem, ratio, log_scale)
+        if np.isnan(ratio).any():
+            raise NotApplicable("training diverged: lower the learning rate")
+        if not np.isfinite(value):
+            raise NotApplicable("the weights vanish or exceed float64: π and the log hardly overlap")
+        weights = self.value.row_weights(problem, ratio)
+        found_mass = rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale)
 
-        def finished(fitted: Fitted, key: jax.Array) -> Fit:
-            ratio = row_scale * fitted.rows  # divided by exp(log_scale), like all that follows from it
-            value = self.value(problem, ratio, log_scale)
-            if not np.isfinite(value):
-                raise NotApplicable("the weights add up to nothing to divide by: π and the log hardly overlap")
-            weights = self.value.row_weights(problem, ratio)
+        @cache
+        def of_states() -> Callable[[np.ndarray], np.ndarray]:
+            if state_scale is not None:
+                return lambda observations: state_scale * fitted.predict(observations)
+            # The mean of w_t(s) over the steps at which s was seen: one more regression.
+            goal = float(np.exp(-log_scale))
+            rows = Regression(problem.dataset.observation, ratio, self.mass(problem), goal, problem.episode_index)
+            return self.model.fit(rows, keys=[key], value_of=lambda f: self.value(problem, f, log_scale))[0].predict
 
-            @cache
-            def of_state() -> Callable[[Rows], Rows]:
-                if targets.state_scale is not None:
-                    scale = targets.state_scale
-                    return lambda observations: scale * fitted.predict(observations)
-                # The mean of w_t(s) over the steps at which s was seen.
-                states = Regression(problem.dataset.observation, ratio, mass, regression.mass_goal, regression.episode)
-                of_rows = self.model.fit(states, keys=[key], value_of=lambda f: self.value(problem, f, log_scale))
-                return of_rows[0].predict
+        def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+            width = problem.dataset.observation.shape[1]
+            if actions is not None:
+                raise NotApplicable("it learns the ratio of states, not of states and actions")
+            if observations.ndim != 2 or observations.shape[1] != width:
+                raise SettingError(f"give observations as [row, {width}], not of shape {observations.shape}.")
+            return rescaled(of_states()(observations), log_scale)
 
-            return Fit(
-                value=value,
-                weights=rescaled(weights, log_scale),
-                ratio_function=lambda observations: rescaled(of_state()(observations), log_scale),
-                diagnostics={
-                    **fitted.diagnostics,
-                    **weight_diagnostics(weights),
-                    "flow_mass": rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale),  # 1 if exact
-                },
-                history=fitted.history,
-                notes=self._notes(problem),
-            )
+        return Fit(
+            value=value,
+            weights=rescaled(weights, log_scale),
+            ratio_function=ratio_of,
+            diagnostics={
+                **fitted.diagnostics,
+                **weight_diagnostics(weights),
+                "flow_mass": found_mass,
+                "effective_episodes": problem.effective_episodes,
+            },
+            history=fitted.history,
+            notes=(*self._choices(problem), *self._doubts(problem, found_mass), *fitted.notes),
+        )
 
-        fits = self.model.fit(regression, keys=keys, value_of=value_of)
-        return [finished(fitted, key) for fitted, key in zip(fits, keys, strict=True)]
-
-    def _notes(self, problem: Problem) -> tuple[str, ...]:
-        notes = [f"value {self.value.name}"]
+    def _choices(self, problem: Problem) -> list[str]:
+        choices = [f"value {self.value.name}"]
         if not problem.dataset.terminated[problem.dataset.starts + problem.dataset.lengths - 1].all():
             held = isinstance(self.completion, HeldAtCut)
-            notes.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
-        return tuple(notes)
+            choices.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
+        return choices
+
+    def _doubts(self, problem: Problem, found_mass: float) -> list[str]:
+        doubts = []
+        if problem.effective_episodes < FEW_EPISODES:
+            few, all_of_them = problem.effective_episodes, problem.dataset.num_episodes
+            doubts.append(f"few episodes carry the ratios: effectively {few:.1f} of {all_of_them}")
+        if self.value.mass is not None and not 0.5 < found_mass < 2:
+            doubts.append(f"the mass found is {found_mass:.3g} where 1 is right: check both log-probabilities")
+        return doubts

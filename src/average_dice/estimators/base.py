@@ -37,7 +37,11 @@ class Fit:
         observations: Float[np.ndarray, "row observation"],
         actions: Int[np.ndarray, " row"] | Float[np.ndarray, "row action"] | None = None,
     ) -> Float[np.ndarray, " row"]:
-        """d_π / d_μ at the observations; at (observation, action) for methods that learn the ratio of pairs."""
+        """d_π / d_μ at the observations; at (observation, action) for methods that learn the ratio of pairs.
+
+        Methods that regress on state and step average over the steps by one more regression when this is first called:
+        a second training, for a network.
+        """
         if self.ratio_function is None:
             raise NotApplicable("this method learns no ratio")
         return self.ratio_function(observations) if actions is None else self.ratio_function(observations, actions)

@@ -1,6 +1,6 @@
 """Names for the methods: on the command line, in JSON, in results. Adding a method is a file and an entry here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import SettingError
@@ -40,17 +40,17 @@ RECOMMENDED = "average-dice-features"
 BASELINES = ("average-reward", "behaviour-return")
 
 
-def find(names: str) -> tuple[str, ...]:
-    """The names that a person means: `recommended` (with the baselines), `all`, or a list with commas.
+def find(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that are meant: `all`, `recommended` (alone: with the baselines), or several, in a list or a string.
 
     >>> find("recommended")
     ('average-dice-features', 'average-reward', 'behaviour-return')
     """
-    if names == "all":
-        return tuple(REGISTRY)
-    if names == "recommended":
+    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    if wanted == ["recommended"]:
         return (RECOMMENDED, *BASELINES)
-    wanted = [RECOMMENDED if name.strip() == "recommended" else name.strip() for name in names.split(",")]
-    if unknown := [name for name in wanted if name not in REGISTRY]:
-        raise SettingError(f"unknown estimator {', '.join(unknown)}. Known are {', '.join(REGISTRY)}.")
-    return tuple(dict.fromkeys(wanted))
+    meant = {"all": tuple(REGISTRY), "recommended": (RECOMMENDED,)}
+    if unknown := [name for name in wanted if name not in REGISTRY and name not in meant]:
+        quoted = ", ".join(repr(name) for name in unknown)
+        raise SettingError(f"unknown estimator {quoted}. Known are all, recommended, {', '.join(REGISTRY)}.")
+    return tuple(dict.fromkeys(found for name in wanted for found in meant.get(name, (name,))))

@@ -79,11 +79,13 @@ as_printed = ValueRule("as printed in the paper, without the ratio of the action
 
 def weight_diagnostics(weights: Rows) -> dict[str, float]:
     """How evenly the rows carry the estimate: few effective rows or one large share mean little support."""
-    total, size = float(weights.sum()), float(np.abs(weights).sum())
-    if size == 0:
+    largest = float(np.abs(weights).max())
+    if largest == 0:
         return {"effective_sample_size": 0.0}
+    relative = weights / largest
+    size = float(np.abs(relative).sum())
     return {
-        "effective_sample_size": total**2 / float(weights @ weights),
-        "largest_weight_share": float(np.abs(weights).max()) / size,
-        "negative_weight_share": float(-weights[weights < 0].sum()) / size,
+        "effective_sample_size": float(relative.sum() ** 2 / (relative @ relative)),
+        "largest_weight_share": 1 / size,
+        "negative_weight_share": float(np.abs(relative[relative < 0]).sum()) / size,
     }

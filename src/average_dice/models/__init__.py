@@ -5,7 +5,6 @@ from .linear import IncrementalLinear, Linear
 from .network import NetworkRegression
 from .regression import Fitted, History, RatioModel, Regression
 from .table import Table
-from .training import reporting_progress
 
 __all__ = [
     "Fitted",
@@ -17,5 +16,4 @@ __all__ = [
     "RatioModel",
     "Regression",
     "Table",
-    "reporting_progress",
 ]

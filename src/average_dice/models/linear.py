@@ -66,7 +66,7 @@ class IncrementalLinear:
     step_size: float = 0.1
     halving: float = 1_000.0
     power: float = 0.8
-    num_passes: int = 20
+    num_passes: int = 200
 
     def __post_init__(self) -> None:
         if not 0.5 < self.power <= 1:

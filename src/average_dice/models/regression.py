@@ -46,6 +46,7 @@ class Fitted:
     predict: Callable[[Inputs], Rows]
     history: History | None = None
     diagnostics: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable

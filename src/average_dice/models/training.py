@@ -4,9 +4,7 @@ All steps between two records are one `lax.scan` inside one jitted function, map
 in at the records only, to note how things stand, to move a progress bar, and to let Ctrl-C through.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,21 +14,10 @@ import numpy as np
 import optax
 from jax.typing import ArrayLike
 
+from ..progress import report
+
 Tree = Any  # a pytree of arrays
 Downhill = Callable[[Tree, Tree, Tree, Tree], tuple[Tree, Tree]]
-Progress = Callable[[int, int], None]  # (steps done, steps in all)
-
-_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
-
-
-@contextmanager
-def reporting_progress(report: Progress) -> Iterator[None]:
-    """Within this context, training calls `report(done, total)` at every record."""
-    token = _progress.set(report)
-    try:
-        yield
-    finally:
-        _progress.reset(token)
 
 
 def train(
@@ -58,7 +45,6 @@ def train(
     """
     optimiser_state = jax.vmap(optax.adam(learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
-    report = _progress.get()
     record(0, parameters)
     done = 0
     for until in np.unique(np.linspace(0, num_steps, num_records + 1).round().astype(int))[1:]:
@@ -75,8 +61,7 @@ def train(
         )
         done = int(until)
         record(done, parameters)
-        if report is not None:
-            report(done, num_steps)
+        report(done, num_steps)
     return parameters
 
 

@@ -28,6 +28,11 @@ class CategoricalPolicy:
     def log_probabilities(self, observations: Observations) -> Float[np.ndarray, "row choice"]:
         """log π(·|s), every action a column: logits − log Σ exp logits."""
         logits = np.asarray(self.logits(observations), np.float64)
+        if logits.ndim != 2 or len(logits) != len(observations) or logits.shape[1] == 0:
+            raise PolicyError(
+                f"the policy's logits have shape {logits.shape}: give one row for each of the {len(observations)} "
+                "observations, one column for each action."
+            )
         highest = logits.max(axis=1, keepdims=True)
         if np.isnan(logits).any() or not np.isfinite(highest).all():
             raise PolicyError("the policy's logits are NaN, +inf, or −inf for every action of an observation.")

@@ -22,7 +22,7 @@ def load_policy(path: str | Path) -> CategoricalPolicy | GaussianPolicy:
     """
     path = Path(path)
     if not path.is_file():
-        raise PolicyError(f"{path}: no such file.")
+        raise PolicyError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,11 +20,14 @@ class GaussianPolicy:
     """
 
     mean: Callable[[Observations], Float[np.ndarray, "row action"]]
-    log_std: Float[np.ndarray, " action"]
-    low: Float[np.ndarray, " _"] | None = None
-    high: Float[np.ndarray, " _"] | None = None
+    log_std: Any  # one number for each dimension of the action
+    low: Any = None
+    high: Any = None
 
     def __post_init__(self) -> None:
+        for name in ("log_std", "low", "high"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), np.float64)))
         if self.log_std.ndim != 1 or not np.isfinite(self.log_std).all():
             raise PolicyError("log_std must be one finite number for each action dimension.")
         for name, bound in (("low", self.low), ("high", self.high)):
@@ -34,20 +38,29 @@ class GaussianPolicy:
         if actions.ndim != 2 or actions.shape[1] != len(self.log_std):
             found = "discrete ones" if actions.ndim == 1 else f"actions of {actions.shape[1]} numbers"
             raise PolicyError(f"the policy has actions of {len(self.log_std)} numbers, the log {found}.")
-        standardised = (actions - self.mean(observations)) / np.exp(self.log_std)
+        standardised = (actions - self._means(observations)) / np.exp(self.log_std)
         constant = self.log_std.sum() + 0.5 * len(self.log_std) * np.log(2 * np.pi)
         return -0.5 * (standardised**2).sum(axis=1) - constant
 
     def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
         noise = generator.standard_normal((len(observations), len(self.log_std)))
-        return self.mean(observations) + np.exp(self.log_std) * noise
+        return self._means(observations) + np.exp(self.log_std) * noise
 
     def weighted_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
         noise = generator.standard_normal((num_draws, len(self.log_std)))
-        actions = self.mean(observations)[:, None, :] + np.exp(self.log_std) * noise
+        actions = self._means(observations)[:, None, :] + np.exp(self.log_std) * noise
         return actions, np.full(actions.shape[:2], 1.0 / num_draws)
+
+    def _means(self, observations: Observations) -> Float[np.ndarray, "row action"]:
+        means = np.asarray(self.mean(observations), np.float64)
+        if means.shape != (len(observations), len(self.log_std)):
+            raise PolicyError(
+                f"the policy's mean has shape {means.shape}, not {(len(observations), len(self.log_std))}: "
+                "one row for each observation, one column for each number of the action."
+            )
+        return means
 
     def clip(self, actions: Float[np.ndarray, "row action"]) -> Float[np.ndarray, "row action"]:
         """The actions as the environment takes them."""

@@ -19,8 +19,8 @@ class Network:
     `weights[i]` is [out, in]. `mean` and `std`, where given, standardise the observation first.
     """
 
-    weights: tuple[Float[np.ndarray, "_ _"], ...]
-    biases: tuple[Float[np.ndarray, " _"], ...]
+    weights: tuple[Float[np.ndarray, "..."], ...]
+    biases: tuple[Float[np.ndarray, "..."], ...]
     activation: str = "tanh"
     mean: Float[np.ndarray, " observation"] | None = None
     std: Float[np.ndarray, " observation"] | None = None
@@ -30,9 +30,11 @@ class Network:
             raise PolicyError(f"unknown activation {self.activation!r}. Use tanh or relu.")
         if not self.weights or len(self.weights) != len(self.biases):
             raise PolicyError("a network needs at least one layer, and a bias for each weight.")
+        if any(weight.ndim != 2 or 0 in weight.shape for weight in self.weights):
+            raise PolicyError("every weight must be a matrix [out, in] with at least one number.")
         size = self.num_inputs
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            if weight.ndim != 2 or weight.shape[1] != size or bias.shape != weight.shape[:1]:
+            if weight.shape[1] != size or bias.shape != weight.shape[:1]:
                 raise PolicyError(
                     f"layer {layer}: weight {weight.shape} and bias {bias.shape} do not follow {size} inputs. "
                     "A weight is [out, in], its bias [out]."
