@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,7 @@ def episode_returns(
 def simulator_versions(make_envs: MakeEnvs) -> dict[str, str]:
     """What the numbers depend on."""
     packages = ("envpool",) if make_envs.__name__ == "envpool_envs" else ("gymnasium", "mujoco")
-    return {package: version(package) for package in packages}
+    return {package: version(package) for package in packages if find_spec(package)}
 
 
 def truth_as_record(
