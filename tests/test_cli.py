@@ -33,7 +33,10 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
     assert loaded.strip() == "set()"
 
 
-@pytest.mark.parametrize("command", ["demo", "evaluate", "validate", "estimators"])
+COMMANDS = ["demo", "evaluate", "validate", "estimators", "tasks", "collect", "truth", "train"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command):
     assert f"average-dice {command}" in run(command, "--help").replace("\n", " ")
 
@@ -126,6 +129,39 @@ def test_names_with_brackets_and_terminals_without_greek(tmp_path):
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([COMMAND, "estimators"], capture_output=True, env=ascii_only, check=False)
     assert done.returncode == 0
+
+
+def test_collect_then_evaluate(tmp_path):
+    log, again, result = tmp_path / "log.parquet", tmp_path / "again.parquet", tmp_path / "r.json"
+    for out in (log, again):
+        run("collect", "CartPole-v1", "--policy", POLICY, "--transitions", 300, "--max-steps", 50, "--out", out)
+    assert log.read_bytes() == again.read_bytes()
+    run("evaluate", log, "--policy", POLICY, "--discount", 0.9, "--json", result)
+    assert json.loads(result.read_text())["dataset"]["transitions"] >= 300
+
+
+def test_truth_and_tasks(tmp_path):
+    out = tmp_path / "truth.json"
+    run("truth", "CartPole-v1", "--policy", POLICY, "--discount", 0.9, "--episodes", 20, "--json", out)
+    (value,) = json.loads(out.read_text())["values"]
+    assert 0.4 < value["value"] < 1.0
+    assert "MountainCarContinuous-v0" in run("tasks")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Hopper-v1", "--out", "log.parquet"), "unknown task Hopper-v1"),
+        (("CartPole-v1", "--policy", POLICY, "--noise", "1.5", "--out", "log.parquet"), "between 0 and 1"),
+        (("CartPole-v1", "--policy", POLICY, "--transitions", "0", "--out", "log.parquet"), "at least one transition"),
+        (("CartPole-v1", "--policy", POLICY, "--out", "nowhere/log.parquet"), "its folder does not exist"),
+        (("CartPole-v1", "--policy", POLICY, "--out", "log.txt"), "unknown kind of file"),
+    ],
+)
+def test_collections_that_cannot_be(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in run("collect", *arguments, code=2)
+    assert not list(tmp_path.iterdir())
 
 
 def test_version():
