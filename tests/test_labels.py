@@ -2,39 +2,72 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
-from exact_mdps import ALL, sticky_chain, tiny
+from average_dice.estimators import plain_value, product_on_state_and_step
+from average_dice.labels import HeldAtCut, as_logged, log_watched, plain, self_normalised
+from average_dice.models import Table
+from conftest import columns_of
+from exact_mdps import ALL, ExactMDP, sticky_chain, tiny
 from test_problem import log_of
 
 
-def by_hand(log_ratios, lengths, died):
-    """Self-normalised products, in the most pedestrian way."""
-    products, start = [], 0
-    for length in lengths:
-        products.append(np.exp(np.append(0, np.cumsum(log_ratios[start : start + length]))))
-        start += length
-    labels = []
-    for product, length in zip(products, lengths, strict=True):
-        for t in range(length):
-            others = [
-                other[t] if size > t else other[size]
-                for other, size, dead in zip(products, lengths, died, strict=True)
-                if size > t or dead
-            ]
-            labels.append(product[t] / np.mean(others))
-    return np.array(labels)
-
-
 def test_self_normalised_products():
-    lengths, died = [3, 5, 2, 5], [True, False, False, True]
-    log_ratios = np.random.default_rng(0).normal(size=15)
-    log = log_of(log_ratios, lengths=lengths, terminated=[0, 3])
-    found = np.exp(self_normalised(ad.Problem(log, None, 0.9)))
-    np.testing.assert_allclose(found, by_hand(log_ratios, lengths, died), rtol=1e-12)
+    """Cut at one length: the mean over all episodes, in which the dead keep their last product."""
+    lengths = [3, 5, 1, 5]
+    log_ratios = np.random.default_rng(0).normal(size=14)
+    log = log_of(log_ratios, lengths=lengths, terminated=[0, 2, 3])
+    products = [np.exp(np.append(0, np.cumsum(part))) for part in np.split(log_ratios, np.cumsum(lengths)[:-1])]
+    expected = [
+        product[t] / np.mean([other[min(t, len(other) - 1)] for other in products])
+        for product in products
+        for t in range(len(product) - 1)
+    ]
+    np.testing.assert_allclose(np.exp(self_normalised(ad.Problem(log, None, 0.9))), expected, rtol=1e-12)
+
+
+def cut_at_random(mdp, num_episodes, seed):
+    """A log whose episodes are cut after 1 to `mdp.cut` steps, whatever happens in them."""
+    columns = columns_of(mdp.sample(num_episodes, seed))
+    cuts = np.random.default_rng(seed + 1).integers(1, mdp.cut + 1, size=num_episodes)[columns["episode"]]
+    kept = columns["step"] < cuts
+    columns["truncated"] |= (columns["step"] == cuts - 1) & ~columns["terminated"]
+    return ad.LoggedDataset(**{name: values[kept] for name, values in columns.items()})
+
+
+@pytest.mark.parametrize("labels", [plain, self_normalised])
+def test_a_log_cut_at_many_lengths_says_the_same_as_one_cut_at_the_longest(labels):
+    """π dies more often than μ, and episodes are cut early at random: the dead must not count for too much."""
+    mdp = dying()
+    problem = ad.Problem(cut_at_random(mdp, 20_000, seed=0), mdp.policy, mdp.discount)
+    assert np.exp(log_watched(problem)[-1]) == pytest.approx(1 / mdp.cut, rel=0.2)
+    # Each step's labels, over the share still watched, must carry the mass that π has at that step.
+    product, step = np.exp(labels(problem) - log_watched(problem)[problem.dataset.step]), problem.dataset.step
+    found = np.bincount(step, product) / problem.dataset.num_episodes
+    np.testing.assert_allclose(found, mdp.visits(mdp.target, mdp.cut).sum(axis=1), rtol=0.1)
+    method = ad.AverageDICE(Table(), labels, as_logged, product_on_state_and_step, value=plain_value)
+    assert method.fit(problem, key=jax.random.key(0)).value == pytest.approx(mdp.value_to_cut, rel=0.04)
+    assert ad.AverageDICE.tabular().fit(problem, key=jax.random.key(0)).value == pytest.approx(
+        mdp.flow_normalised_value, rel=0.06
+    )
+
+
+def dying():
+    """Two states; action 1 kills with 20 %, and π takes it more often than μ."""
+    transition = np.array([[[0.5, 0.5], [0.4, 0.4]], [[0.2, 0.8], [0.1, 0.7]]])
+    return ExactMDP(
+        "dying",
+        transition,
+        reward=np.array([[1.0, 2.0], [0.0, 4.0]]),
+        start=np.array([1.0, 0.0]),
+        target=np.array([[0.5, 0.5], [0.4, 0.6]]),
+        behaviour=np.array([[0.7, 0.3], [0.6, 0.4]]),
+        discount=0.9,
+        cut=12,
+    )
 
 
 def test_on_a_log_of_every_trajectory_the_products_have_a_mean_of_one_at_every_step():

@@ -4,6 +4,7 @@ A state at step t carries the label y_t = γᵗ ∏_{k<t} ρ_k. Its two factors 
 
 - the **product**, `plain` or `self_normalised`;
 - the **discount weight** γᵗ, alone (`as_logged`) or with the mass beyond the cut put on the last steps (`HeldAtCut`).
+  Where episodes are cut at different lengths, both are divided by the share that is still watched.
 """
 
 from collections.abc import Callable
@@ -29,39 +30,58 @@ def self_normalised(problem: Problem) -> LogRows:
     """log of ∏_{k<t} ρ_k over its mean at that step, taken over the episodes.
 
     An episode that has terminated keeps its last product: E[∏_{k<min(t,T)} ρ_k] = 1 at every t, so dividing by the mean
-    is consistent, and leaving the dead out would condition on survival. An episode that was cut before t says
-    nothing about t and is left out, which presumes that the cut did not look at what happened.
+    is consistent, and leaving the dead out would condition on survival. Where episodes are cut at different lengths,
+    those still watched stand for those that are not (see `log_watched`).
     No label exceeds the number of episodes. Where no episode has any weight left, the label is 0.
     """
     data = problem.dataset
-    horizon = int(data.lengths.max())
+    watched = log_watched(problem)
     dead = data.terminated[data.starts + data.lengths - 1]
     died_at, last_product = data.lengths[dead], problem.final_log_product[dead]
 
-    living = _log_sums(problem.log_product, data.step, horizon + 1)
-    dying = _log_sums(last_product, died_at, horizon + 1)
+    living = _log_sums(problem.log_product - watched[data.step], data.step, len(watched) + 1)
+    dying = _log_sums(last_product - watched[died_at - 1], died_at, len(watched) + 1)
     log_sum = np.logaddexp(living, np.logaddexp.accumulate(dying))
-    count = np.bincount(data.step, minlength=horizon + 1) + np.bincount(died_at, minlength=horizon + 1).cumsum()
 
-    log_mean = (log_sum - np.log(np.maximum(count, 1)))[data.step]
+    log_mean = (log_sum - np.log(data.num_episodes))[data.step]
     possible = np.isfinite(problem.log_product)
     return np.where(possible, problem.log_product - np.where(possible, log_mean, 0.0), -np.inf)
 
 
+def log_watched(problem: Problem) -> Float[np.ndarray, " step"]:
+    """log of the share of episodes not yet cut at each step, had none of them died: 0 where all are cut at one length.
+
+    The estimate of Kaplan and Meier: of the episodes that came through step t alive, those cut right after it are
+    lost and the others stand for them. It presumes that the cut did not look at what happened. Leaving out the cut ones
+    alone would over-represent the dead, who are never cut.
+    """
+    data = problem.dataset
+    horizon = int(data.lengths.max())
+    last = data.starts + data.lengths - 1
+    alive = np.bincount(data.step, minlength=horizon)
+    deaths = np.bincount(data.step[last[data.terminated[last]]], minlength=horizon)
+    cuts = np.bincount(data.step[last[~data.terminated[last]]], minlength=horizon)
+    came_through = (alive - deaths)[:-1]  # each of them is cut after its step or is there at the next
+    stayed = came_through - cuts[:-1]
+    return np.append(0.0, np.cumsum(np.log(stayed) - np.log(came_through)))
+
+
 def as_logged(problem: Problem, log_product: LogRows) -> LogRows:
-    """log γᵗ: nothing stands for what lies beyond a cut."""
-    return problem.dataset.step * np.log(problem.discount)
+    """log of γᵗ over the share of episodes still watched: nothing stands for what lies beyond the last cut."""
+    return (np.arange(problem.dataset.lengths.max()) * np.log(problem.discount) - log_watched(problem))[
+        problem.dataset.step
+    ]
 
 
 @dataclass(frozen=True)
 class HeldAtCut:
-    """log of γᵗ, plus the mass beyond the cut put on the `num_steps` steps before it.
+    """log of γᵗ, plus the mass beyond the (last) cut put on the `num_steps` steps before it.
 
     What is cut after H steps would have gone on: weight γᴴ ∏_{k<H} ρ_k flows over the cut. It is put on the rows of the
     last L steps, all by the same factor e, as if the process went on as it was there, deaths included; e follows from
-    the flow: what comes in, Σ_cut γᴴ ∏_{k<H} ρ_k, is what goes out, e Σ_rows ∏_{k≤t} ρ_k (1 − γm). Without
-    termination and with even weights, e = γᴴ / ((1 − γ) L). Rows of episodes that died in these steps count: the
-    survivors alone never die.
+    the flow: what comes in, Σ_cut γᴴ ∏_{k<H} ρ_k, is what goes out, e Σ_rows ∏_{k≤t} ρ_k (1 − γm). Without termination
+    and with even weights, e = γᴴ / ((1 − γ) L). Rows of episodes that died in these steps count: the survivors alone
+    never die.
     """
 
     num_steps: int = 10
@@ -72,18 +92,18 @@ class HeldAtCut:
 
     def __call__(self, problem: Problem, log_product: LogRows) -> LogRows:
         data, horizon = problem.dataset, int(problem.dataset.lengths.max())
-        log_weight = log_product + problem.log_ratio
-        last = data.starts + data.lengths - 1
-        cut = last[~data.terminated[last]]
-        inflow = _log_sums(log_weight[cut], data.step[cut] + 1, horizon + 1)
-        outflow = _log_sums(log_weight + np.log(problem.flow), data.step, horizon)
+        log_weight = log_product + problem.log_ratio - log_watched(problem)[data.step]
+        at_the_end = (data.step == horizon - 1) & ~data.terminated
+        holding = data.step >= horizon - self.num_steps
+        inflow = horizon * np.log(problem.discount) + _log_sum(log_weight[at_the_end])
+        outflow = _log_sum((log_weight + np.log(problem.flow))[holding])
+        factor = inflow - outflow if np.isfinite(inflow) else -np.inf
+        held = np.where(holding, factor - log_watched(problem)[data.step], -np.inf)
+        return np.logaddexp(as_logged(problem, log_product), held)
 
-        held = np.full(horizon, -np.inf)
-        for cut_at in np.flatnonzero(np.isfinite(inflow)):
-            steps = slice(max(0, cut_at - self.num_steps), cut_at)
-            factor = cut_at * np.log(problem.discount) + inflow[cut_at] - np.logaddexp.reduce(outflow[steps])
-            held[steps] = np.logaddexp(held[steps], factor)
-        return np.logaddexp(as_logged(problem, log_product), held[data.step])
+
+def _log_sum(logs: Float[np.ndarray, " item"]) -> float:
+    return float(_log_sums(logs, np.zeros(len(logs), np.int64), 1)[0])
 
 
 def _log_sums(logs: Float[np.ndarray, " item"], group: np.ndarray, num_groups: int) -> Float[np.ndarray, " group"]:

@@ -143,6 +143,14 @@ def test_flag_that_is_neither_true_nor_false(columns):
     assert f"{place(columns, row)}terminated is 2" in complaint(columns)
 
 
+def test_flags_in_numbers_are_never_used_as_positions(columns):
+    """A 0/1 integer array indexes rows where a mask was meant."""
+    right = ad.LoggedDataset(**columns)
+    as_numbers = columns | {"terminated": columns["terminated"].astype(np.int64)}
+    assert ad.LoggedDataset.from_columns(as_numbers).terminated.dtype == bool
+    assert ad.LoggedDataset.from_columns(as_numbers).sha256 == right.sha256
+
+
 def test_empty(columns):
     assert "the log is empty" in complaint({name: values[:0] for name, values in columns.items()})
 

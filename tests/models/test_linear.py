@@ -91,7 +91,7 @@ def test_incremental_updates_converge_to_the_closed_form(ridge, mass_weight):
 def test_incremental_updates_are_those_of_the_paper():
     """Three rows, three updates, by hand."""
     problem = replace(regression(num_rows=3), mass_goal=0.7)
-    model = IncrementalLinear(ridge=0.2, mass_weight=0.5, step_size=0.3, halving=2.0, power=0.8, num_passes=1)
+    model = IncrementalLinear(ridge=0.2, mass_weight=0.5, step_size=0.3, delay=2.0, power=0.8, num_passes=1)
     theta, eta = np.zeros(4), 0.0
     for t in range(3):
         alpha = 0.3 / (1 + t / 2) ** 0.8
@@ -127,7 +127,7 @@ def expected_loss(problem, fitted, ridge, mass_weight):
         ({"power": 0.5}, "power above 1/2"),
         ({"power": 1.2}, "power above 1/2"),
         ({"step_size": 0.0}, "step size"),
-        ({"halving": 0.0}, "halving above zero"),
+        ({"delay": 0.0}, "delay above zero"),
     ],
 )
 def test_step_sizes_that_do_not_converge(settings, message):

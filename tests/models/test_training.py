@@ -17,10 +17,15 @@ def towards_the_mean(position, memory, minibatch, settings):
     return settings["pull"] * (position - jnp.mean(minibatch["y"])), memory + 1
 
 
-def run(num_steps, num_records, seeds=2, pull=1.0):
+def by_the_count(position, memory, minibatch, settings):
+    """Uphill by the memory's parity: a memory that is forgotten shows."""
+    return jnp.where(memory < 30, -1.0, 1.0), memory + 1
+
+
+def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean):
     records = []
     final = train(
-        towards_the_mean,
+        downhill,
         jnp.zeros(seeds),
         jnp.zeros(seeds),
         {"y": jnp.arange(11.0)},
@@ -46,6 +51,30 @@ def test_the_number_of_records_changes_nothing_but_the_records():
     np.testing.assert_array_equal(once, often)
     assert [step for step, _ in few] == [0, 60]
     assert [step for step, _ in many] == [0, 10, 20, 30, 40, 50, 60]
+
+
+def test_memory_is_kept_over_records():
+    once, _ = run(60, 1, downhill=by_the_count)
+    often, _ = run(60, 12, downhill=by_the_count)
+    np.testing.assert_array_equal(once, often)
+    assert float(often[0]) < 0.05 * 30  # it turned back half way
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        train(
+            towards_the_mean,
+            jnp.zeros(1),
+            jnp.zeros(1),
+            {"y": jnp.arange(11.0), "z": jnp.arange(3.0)},
+            {"pull": 1.0},
+            keys=[jax.random.key(0)],
+            learning_rate=0.05,
+            batch_size=4,
+            num_steps=2,
+            num_records=1,
+            record=lambda step, position: None,
+        )
 
 
 def test_more_records_than_steps():

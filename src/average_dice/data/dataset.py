@@ -43,12 +43,12 @@ class LoggedDataset:
 
     def __post_init__(self) -> None:
         try:
-            json.dumps(dict(self.metadata))
+            json.dumps(dict(self.metadata), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise DatasetError(f"metadata must be names with JSON values: {error}.") from None
-        given = {name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)}
-        order = np.lexsort((self.step, self.episode))
-        columns = {name: values[order] for name, values in given.items() if values is not None}
+        columns = as_columns({name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)})
+        order = np.lexsort((columns["step"], columns["episode"]))
+        columns = {name: values[order] for name, values in columns.items()}
         check(columns)
         for name, values in columns.items():
             values.flags.writeable = False

@@ -158,7 +158,7 @@ class AverageDICE(Estimator):
             raise NotApplicable("training diverged: lower the learning rate")
         if not np.isfinite(value):
             raise NotApplicable("the weights vanish or exceed float64: π and the log hardly overlap")
-        weights = self.value.row_weights(problem, ratio)
+        weights = self.value.weights(problem, ratio, log_scale)
         found_mass = rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale)
 
         @cache
@@ -180,7 +180,7 @@ class AverageDICE(Estimator):
 
         return Fit(
             value=value,
-            weights=rescaled(weights, log_scale),
+            weights=weights,
             ratio_function=ratio_of,
             diagnostics={
                 **fitted.diagnostics,

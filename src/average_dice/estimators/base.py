@@ -20,7 +20,7 @@ class Fit:
     """What a method found.
 
     - `value`: J(π) = (1 − γ) E_π[Σ γᵗ r_t], a reward per step; `value / (1 − γ)` is the discounted return.
-    - `weights`: what multiplies the reward of each logged row, where the method weights rows.
+    - `weights`: where the method weights rows, what multiplies their rewards: `value` is the mean of weights · rewards.
     - `history`: value and loss against training steps, where the method trains.
     - `diagnostics`: numbers that say how far to trust it; `notes`: what was assumed, in words.
     """

@@ -16,4 +16,6 @@ class BehaviourReturn(Estimator):
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         data, discount = problem.dataset, problem.discount
         discounted = float(np.sum(discount**data.step * data.reward))
-        return Fit((1 - discount) * discounted / data.num_episodes, notes=("the behaviour policy's, not the target's",))
+        cut = () if data.terminated.sum() == data.num_episodes else ("nothing stands for what lies beyond the cut",)
+        notes = ("the behaviour policy's, not the target's", *cut)
+        return Fit((1 - discount) * discounted / data.num_episodes, notes=notes)

@@ -29,8 +29,8 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "average-reward": Entry(AverageReward, "baseline", "–", "nothing", "–"),
     "behaviour-return": Entry(BehaviourReturn, "baseline", "–", "nothing", "–"),
-    "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", CHE),
-    "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", CHE),
+    "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}"),
+    "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
     "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE),
     "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours"),
     "average-dice-features": Entry(AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours"),

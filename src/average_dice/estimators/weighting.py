@@ -47,17 +47,24 @@ class ValueRule:
     corrects: bool = True
     mass: MassRule | None = None
 
-    def row_weights(self, problem: Problem, ratio: Rows) -> Rows:
-        """What multiplies each reward, before any normalisation."""
-        return ratio * problem.ratio if self.corrects else ratio
-
     def __call__(self, problem: Problem, ratio: Rows, log_scale: float = 0.0) -> float:
         """The value, for a ratio that is given divided by exp(log_scale). NaN if there is nothing to divide by."""
-        earned = float(self.row_weights(problem, ratio) @ problem.dataset.reward)
+        earned = float(np.mean(self._corrected(problem, ratio) * problem.dataset.reward))
         if self.mass is None:
-            return float(rescaled(earned / problem.dataset.num_transitions, log_scale))
-        found = float(ratio @ self.mass(problem))
-        return earned / found if found != 0 else float("nan")
+            return rescaled(earned, log_scale)
+        found = self._found(problem, ratio)
+        return earned / found if found > 0 else float("nan")
+
+    def weights(self, problem: Problem, ratio: Rows, log_scale: float = 0.0) -> Rows:
+        """What multiplies each reward: the value is the mean of weights · rewards."""
+        corrected = self._corrected(problem, ratio)
+        return rescaled(corrected, log_scale) if self.mass is None else corrected / self._found(problem, ratio)
+
+    def _corrected(self, problem: Problem, ratio: Rows) -> Rows:
+        return ratio * problem.ratio if self.corrects else ratio
+
+    def _found(self, problem: Problem, ratio: Rows) -> float:
+        return float(np.mean(ratio * self.mass(problem))) if self.mass else 1.0
 
 
 Numbers = TypeVar("Numbers", float, np.ndarray)

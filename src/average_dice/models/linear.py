@@ -56,23 +56,23 @@ class IncrementalLinear:
         η ← η + α λ₂ (a φᵀθ − b − η)
         θ ← θ − α (φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
 
-    with step sizes α_t = α₀ / (1 + t/t₀)^p, whose sum diverges and whose squares' sum does not for ½ < p ≤ 1. The log
-    is passed over `num_passes` times in its order.
+    with step sizes α_t = α₀ / (1 + t/t₀)^p (`step_size`, `delay`, `power`), whose sum diverges and whose squares' sum
+    does not for ½ < p ≤ 1. The log is passed over `num_passes` times in its order.
     """
 
     features: FeatureMap = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
     step_size: float = 0.1
-    halving: float = 1_000.0
+    delay: float = 1_000.0
     power: float = 0.8
     num_passes: int = 200
 
     def __post_init__(self) -> None:
         if not 0.5 < self.power <= 1:
             raise SettingError(f"step sizes converge for a power above 1/2 and at most 1, not {self.power}.")
-        if not 0 < self.step_size <= 1 or self.halving <= 0:
-            raise SettingError("the first step size must lie in (0, 1], and halving above zero.")
+        if not 0 < self.step_size <= 1 or self.delay <= 0:
+            raise SettingError("the first step size must lie in (0, 1], and delay above zero.")
 
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
@@ -84,7 +84,7 @@ class IncrementalLinear:
                 jnp.asarray(regression.targets),
                 jnp.asarray(regression.mass),
                 regression.mass_goal,
-                (self.ridge, self.mass_weight, self.step_size, self.halving, self.power),
+                (self.ridge, self.mass_weight, self.step_size, self.delay, self.power),
                 num_passes=self.num_passes,
             )
             solution = np.asarray(theta)
@@ -103,13 +103,13 @@ def _pass_over(
     *,
     num_passes: int,
 ) -> Float[Array, " feature"]:
-    ridge, mass_weight, step_size, halving, power = settings
+    ridge, mass_weight, step_size, delay, power = settings
 
     def update(
         state: tuple[Array, Array, Array], row: tuple[Array, Array, Array]
     ) -> tuple[tuple[Array, Array, Array], None]:
         (theta, eta, time), (phi_t, y_t, a_t) = state, row
-        alpha = step_size / (1 + time / halving) ** power
+        alpha = step_size / (1 + time / delay) ** power
         f_t = phi_t @ theta
         descent = phi_t * (f_t - y_t) + mass_weight * eta * a_t * phi_t + ridge * theta
         ascent = mass_weight * (a_t * f_t - mass_goal - eta)

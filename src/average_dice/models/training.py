@@ -78,7 +78,7 @@ def _steps(
     batch_size: int,
     num_steps: int,
 ) -> tuple[Tree, Tree, Tree]:
-    num_rows = len(jax.tree.leaves(rows)[0])
+    (num_rows,) = {len(column) for column in jax.tree.leaves(rows)}  # an index beyond a shorter one would be clamped
     optimiser = optax.adam(learning_rate)
 
     def one_seed(state: tuple[Tree, Tree, Tree], key: jax.Array) -> tuple[Tree, Tree, Tree]:
