@@ -84,7 +84,7 @@ def test_folds_keep_episodes_whole():
     episode = np.repeat(np.arange(7), [1, 5, 2, 9, 3, 3, 4])
     folds = _folds(episode, np.random.default_rng(0))
     assert sorted(np.concatenate(folds)) == list(range(27))
-    assert len(folds) == 5
+    assert len(folds) == 6
     owners = [set(episode[rows]) for rows in folds]
     assert sum(len(owner) for owner in owners) == 7
 

@@ -8,7 +8,9 @@ single rows would leave nothing out. Each fold contributes its own ΦᵀΦ and �
 sums alone; all of it costs little more than one ΦᵀΦ.
 """
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import jax
@@ -21,9 +23,8 @@ from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))
-NUM_FOLDS = 5
+NUM_FOLDS = 6
 ROWS_FOR_WIDTH = 500
-ROWS_FOR_THREADS = 30_000
 BLOCK = 4096  # rows at a time in float64: they stay in the cache
 
 
@@ -37,18 +38,17 @@ class FourierFeatures:
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
-        # Threads that wait for each other on a busy machine turn a tenth of a second into several: one is enough for
-        # many small solves, and for the sums unless there are many rows.
-        small = len(regression.targets) < ROWS_FOR_THREADS
-        with threadpool_limits(1 if small else None, "blas"):
-            return [self._fit(regression, generator_from(key)) for key in keys]
+        # One BLAS thread each, and the folds in parallel: BLAS threads that wait for each other on a busy machine turn
+        # a tenth of a second into several.
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [self._fit(regression, generator_from(key), pool) for key in keys]
 
-    def _fit(self, regression: Regression, generator: np.random.Generator) -> Fitted:
+    def _fit(self, regression: Regression, generator: np.random.Generator, pool: ThreadPoolExecutor) -> Fitted:
         features = FeatureMap.draw(regression.inputs, self.num_features, generator)
         folds = _folds(regression.episode, generator)
-        phis = [features(regression.inputs[rows]) for rows in folds]
-        sums = [_sums(phi, regression.targets[rows]) for phi, rows in zip(phis, folds, strict=True)]
-        ridge = _choose(self.ridges, sums, [len(rows) for rows in folds])
+        phis = list(pool.map(lambda rows: features(regression.inputs[rows]), folds))
+        sums = list(pool.map(lambda phi, rows: _sums(phi, regression.targets[rows]), phis, folds))
+        ridge = _choose(self.ridges, sums, [len(rows) for rows in folds], pool)
         flat = len(self.ridges) > 1 and ridge == max(self.ridges)
         theta = _solve(np.sum(sums, axis=0), ridge * len(regression.targets))
         fitted = np.empty(len(regression.targets))
@@ -130,19 +130,18 @@ def _apply(phi: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int]) -> float:
+def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int], pool: ThreadPoolExecutor) -> float:
     """The ridge with the lowest squared error on episodes left out; with a single episode, the largest."""
     if len(sums) == 1:
         return max(ridges)
     total, size = np.sum(sums, axis=0), sum(sizes)
-    errors = np.zeros(len(ridges))
-    for held, held_size in zip(sums, sizes, strict=True):
-        kept = total - held
-        for index, ridge in enumerate(ridges):
-            residual = np.append(
-                _solve(kept, ridge * (size - held_size)), -1.0
-            )  # (θ, −1): its form in held is the error
-            errors[index] += residual @ held @ residual
+
+    def errors_without(held: np.ndarray, held_size: int) -> list[float]:
+        kept, left = total - held, size - held_size
+        residuals = [np.append(_solve(kept, ridge * left), -1.0) for ridge in ridges]  # (θ, −1): its form in held …
+        return [float(residual @ held @ residual) for residual in residuals]  # … is the error on the rows held out
+
+    errors = np.sum(list(pool.map(errors_without, sums, sizes)), axis=0)
     return ridges[int(errors.argmin())]
 
 
