@@ -307,11 +307,13 @@ class TestForms:
 
     @pytest.mark.parametrize("regress", [label_on_state, ratio_on_state])
     def test_network_without_noise_or_regularisation(self, regress):
-        model = NetworkRegression((64, 64), ridge=0.0, mass_weight=0.0, batch_size=4096, num_steps=1000)
+        # A low rate, because what is left in the end is the noise of the last minibatches.
+        model = NetworkRegression(
+            (64, 64), ridge=0.0, mass_weight=0.0, batch_size=4096, learning_rate=1e-4, num_steps=1500
+        )
         fit = ad.AverageDICE(model, plain, as_logged, regress, value=plain_value).fit(every(TINY), key=KEY)
-        # What is left is the noise of the last minibatches.
-        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=0.06)
-        assert fit.value == pytest.approx(TINY.value_to_cut, rel=0.06)
+        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=0.03)
+        assert fit.value == pytest.approx(TINY.value_to_cut, rel=0.03)
 
     def test_network_on_labels_beyond_float32(self):
         rows = np.tile([60.0, 60.0, -60.0, 0.0], 50)
