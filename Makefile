@@ -4,16 +4,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench docs demo-data clean help
+.PHONY: demo test test-training check bench docs exact-errors clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/core            ## set up, and run the recommended estimator on the embedded log
+demo: $(VENV)/core            ## set up, and run the recommended estimator on the embedded logs
 	$(BIN)/average-dice demo
 
 test: $(VENV)/dev            ## set up, and run the tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
+	$(BIN)/python -m pytest tests/benchmark/test_training.py
 
 check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/ruff check .
@@ -21,14 +24,15 @@ check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/dev            ## speed, as ratios to the bare matrix product of the same run
+bench: $(VENV)/dev            ## speed, as ratios to a peer or to the bare matrix product of the same run
 	$(BIN)/python benchmarks/training_and_closed_form.py
+	$(BIN)/python benchmarks/collection.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
 
-demo-data: $(VENV)/dev            ## make the embedded log, policy and truth again (needs minutes)
-	$(BIN)/python tools/make_demo.py
+exact-errors: $(VENV)/dev            ## make the table of errors on exact MDPs again (minutes)
+	$(BIN)/python tools/exact_errors.py
 
 clean:            ## remove the virtual environment and what was built
 	rm -rf $(VENV) docs/_build
@@ -45,4 +49,8 @@ $(VENV)/core: $(VENV)/bin/python requirements/core.txt pyproject.toml
 
 $(VENV)/dev: $(VENV)/core requirements/dev.txt
 	$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/train: $(VENV)/dev requirements/train.txt
+	$(INSTALL) -r requirements/train.txt
 	@touch $@

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
-from average_dice.demo import cartpole
+from average_dice.benchmark.targets import truth_record
+from average_dice.benchmark.tasks import TASKS
+from average_dice.demo import DEMOS, load_demo
 
 COMMAND = Path(sys.executable).with_name("average-dice")
-FOLDER = Path(ad.__file__).parent / "demo"
-LOG, POLICY = FOLDER / "cartpole.parquet", FOLDER / "cartpole.safetensors"
+PACKAGE = Path(ad.__file__).parent
+LOG = PACKAGE / "demo" / "CartPole-v1.parquet"
+POLICY = PACKAGE / "benchmark" / "targets" / "CartPole-v1.safetensors"
+DEMO = load_demo("CartPole-v1")
 
 
 def run(*arguments, code=0):
@@ -41,14 +47,16 @@ def test_every_command_has_help_with_an_example(command):
     assert f"average-dice {command}" in run(command, "--help").replace("\n", " ")
 
 
-def test_demo_prints_the_error_it_made():
+def test_demo_prints_the_errors_it_made():
     text = run("demo")
-    truth = cartpole().truth
-    assert f"The truth is {truth['value']:.4f} ± {truth['standard_error']:.4f}" in text
-    line = next(line for line in text.splitlines() if "average-dice-features" in line and "│" in line)
-    value, _, error = line.replace("★", "").split("│")[2:5]
-    assert float(error) == pytest.approx(float(value) - truth["value"], abs=1e-4)
-    assert abs(float(error)) < 0.03
+    lines = [line for line in text.splitlines() if "average-dice-features" in line and "│" in line]
+    assert len(lines) == 2
+    for line, name in zip(lines, DEMOS, strict=True):
+        shown = load_demo(name)
+        assert f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f}" in text
+        value, _, error = line.replace("★", "").split("│")[2:5]
+        assert float(error) == pytest.approx(float(value) - shown.truth, abs=1e-4)
+        assert abs(float(error)) < 0.05
 
 
 def test_evaluate_and_its_json(tmp_path):
@@ -56,7 +64,11 @@ def test_evaluate_and_its_json(tmp_path):
     text = run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", out)
     content = json.loads(out.read_text())
     assert f"{content['estimates'][0]['value']:.4f}" in text
-    assert content["dataset"] == {"sha256": cartpole().dataset.sha256, "transitions": 4019, "episodes": 93}
+    assert content["dataset"] == {
+        "sha256": DEMO.dataset.sha256,
+        "transitions": DEMO.dataset.num_transitions,
+        "episodes": DEMO.dataset.num_episodes,
+    }
     again = tmp_path / "again.json"
     run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", again)
     values = [[found["value"] for found in json.loads(path.read_text())["estimates"]] for path in (out, again)]
@@ -64,7 +76,7 @@ def test_evaluate_and_its_json(tmp_path):
 
 
 def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
-    log, policy = cartpole().dataset, cartpole().policy
+    log, policy = DEMO.dataset, DEMO.policy
     table = pq.read_table(LOG).append_column("target_log_prob", [policy.log_prob(log.observation, log.action)])
     pq.write_table(table.slice(0, 1234), tmp_path / "a.parquet")
     pq.write_table(table.slice(1234), tmp_path / "b.parquet")
@@ -75,7 +87,7 @@ def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
 
 def test_validate_describes_a_good_log():
     text = run("validate", LOG)
-    assert "4,019" in text
+    assert f"{DEMO.dataset.num_transitions:,}" in text
     assert "The log is valid." in text
 
 
@@ -119,7 +131,7 @@ def test_a_log_that_no_method_can_serve_is_no_success(tmp_path):
 
 
 def test_names_with_brackets_and_terminals_without_greek(tmp_path):
-    log = cartpole().dataset
+    log = DEMO.dataset
     path = tmp_path / "x[red].parquet"
     ad.write_dataset(replace(log, metadata={"note": "see [/tmp/x]"}), path)
     assert "see [/tmp/x]" in run("validate", path)
@@ -140,12 +152,34 @@ def test_collect_then_evaluate(tmp_path):
     assert json.loads(result.read_text())["dataset"]["transitions"] >= 300
 
 
+def test_a_tasks_name_stands_for_its_policy(tmp_path):
+    log, result = tmp_path / "log.parquet", tmp_path / "r.json"
+    run("collect", "Hopper-v5", "--transitions", 300, "--max-steps", 50, "--out", log)
+    run("evaluate", log, "--policy", "Hopper-v5", "--discount", 0.9, "--json", result)
+    assert json.loads(result.read_text())["estimates"][0]["value"] == pytest.approx(1.47, abs=0.3)
+
+
+def test_an_interrupted_collection_leaves_nothing(tmp_path):
+    command = [COMMAND, "collect", "CartPole-v1", "--transitions", "100000000", "--out", tmp_path / "log.parquet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in complaint
+    assert not list(tmp_path.iterdir())
+
+
 def test_truth_and_tasks(tmp_path):
     out = tmp_path / "truth.json"
-    run("truth", "CartPole-v1", "--policy", POLICY, "--discount", 0.9, "--episodes", 20, "--json", out)
+    run("truth", "Acrobot-v1", "--discount", 0.99, "--episodes", 100, "--json", out)
     (value,) = json.loads(out.read_text())["values"]
-    assert 0.4 < value["value"] < 1.0
-    assert "MountainCarContinuous-v0" in run("tasks")
+    (shipped,) = (row for row in truth_record("Acrobot-v1")["values"] if row["discount"] == 0.99)
+    assert value["value"] == pytest.approx(shipped["value"], abs=4 * value["standard_error"])
+    text = run("tasks")
+    assert all(name in text for name in TASKS)
+    assert f"{shipped['value']:.3f}" in text
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import average_dice as ad
-from average_dice.demo import cartpole
+from average_dice.demo import DEMOS, load_demo
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-DEMO = Path(ad.__file__).parent / "demo"
+PACKAGE = Path(ad.__file__).parent
 
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
-    shutil.copy(DEMO / "cartpole.parquet", tmp_path / "log.parquet")
-    shutil.copy(DEMO / "cartpole.safetensors", tmp_path / "policy.safetensors")
+    shutil.copy(PACKAGE / "demo" / "CartPole-v1.parquet", tmp_path / "log.parquet")
+    shutil.copy(PACKAGE / "benchmark" / "targets" / "CartPole-v1.safetensors", tmp_path / "policy.safetensors")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
@@ -26,12 +26,17 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_numbers_are_those_of_the_demo():
-    demo = cartpole()
-    found = ad.evaluate(demo.dataset, demo.policy, demo.truth["discount"]).estimates
-    rows = dict(re.findall(r"^\| ([a-z-]+)(?: ★)? \| ([0-9.]+) \|", README, flags=re.MULTILINE))
-    assert set(rows) == set(found)
-    for name, value in rows.items():
-        assert float(value) == pytest.approx(found[name].value, abs=6e-5)
+    # | estimator | value | error | value | error |
+    pattern = r"^\| ([a-z-]+)(?: ★)? \| ([0-9.]+) \| ([−+0-9.]+) \| ([0-9.]+) \| ([−+0-9.]+) \|"
+    table = re.findall(pattern, README, flags=re.MULTILINE)
+    for column, name in enumerate(DEMOS):
+        demo = load_demo(name)
+        found = ad.evaluate(demo.dataset, demo.policy, demo.discount).estimates
+        assert f"{demo.truth:.4f} ± {demo.standard_error:.4f}" in README
+        rows = {row[0]: row[1 + 2 * column] for row in table}
+        assert set(rows) == set(found)
+        for estimator, value in rows.items():
+            assert float(value) == pytest.approx(found[estimator].value, abs=6e-5)
 
 
 def test_every_link_leads_somewhere():

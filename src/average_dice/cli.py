@@ -65,29 +65,29 @@ def main() -> None:
 def demo(
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
 ) -> None:
-    """Runs the recommended estimator on the embedded log and prints the error it made.
+    """Runs the recommended estimator on the two embedded logs and prints the errors it made.
 
     Example: `average-dice demo`
     """
-    from .demo import cartpole
+    from .demo import DEMOS, load_demo
     from .evaluation import evaluate as run
 
     console = _console()
-    shown = cartpole()
-    truth = shown.truth
-    data = shown.dataset
-    console.print(shown.title, style="bold")
-    console.print(
-        f"{data.num_transitions:,} logged transitions in {data.num_episodes} episodes, "
-        f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
-    )
-    with _training(console) as starting:
-        found = run(data, shown.policy, truth["discount"], seed=seed, starting=starting)
-    console.print(found.rendered(truth=truth["value"]))
-    console.print(
-        f"The truth is {truth['value']:.4f} ± {truth['standard_error']:.4f} "
-        f"(standard error, {truth['episodes']:,} on-policy episodes)."
-    )
+    for name in DEMOS:
+        shown = load_demo(name)
+        data = shown.dataset
+        console.print(f"{name}, a policy trained by PPO", style="bold")
+        console.print(
+            f"{data.num_transitions:,} logged transitions in {data.num_episodes} episodes, "
+            f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
+        )
+        with _training(console) as starting:
+            found = run(data, shown.policy, shown.discount, seed=seed, starting=starting)
+        console.print(found.rendered(truth=shown.truth))
+        console.print(
+            f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
+            f"(standard error, {shown.num_episodes:,} on-policy episodes).\n"
+        )
 
 
 @app.command()
@@ -196,13 +196,21 @@ def tasks() -> None:
     from .benchmark.targets import training_record, truth_record
     from .benchmark.tasks import DISCOUNTS, TASKS
 
-    table = Table(Column("task", no_wrap=True), "behaviour", "target's return", *(f"J at {g:g}" for g in DISCOUNTS))
+    numbers = ("noise", "return", *(f"γ {discount:g}" for discount in DISCOUNTS))
+    columns = [Column(heading, no_wrap=True, justify="right") for heading in numbers]
+    table = Table(Column("task", no_wrap=True), *columns, box=None, padding=(0, 1, 0, 0))
     for name, task in TASKS.items():
         trained, truth = training_record(name), truth_record(name)
         level = "–" if trained is None else f"{trained['mean_return']:.0f} ± {trained['standard_error']:.0f}"
-        values = {row["discount"]: f"{row['value']:.4f}" for row in truth["values"]} if truth else {}
-        table.add_row(name, task.describe(task.noise), level, *(values.get(g, "–") for g in DISCOUNTS))
-    _console().print(table)
+        values = {row["discount"]: f"{row['value']:.3f}" for row in truth["values"]} if truth else {}
+        table.add_row(name, f"{task.noise:g}", level, *(values.get(discount, "–") for discount in DISCOUNTS))
+    console = _console()
+    console.print(table)
+    console.print(
+        "\nnoise: the share of uniform actions (discrete), or the factor on the variance (continuous); return: of the "
+        "target policy, with its standard error; γ: its true value J(π) at that discount.",
+        style="dim",
+    )
 
 
 @app.command()

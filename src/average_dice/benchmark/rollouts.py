@@ -7,6 +7,7 @@ Episodes are numbered before they begin, round and round the slots, and a log is
 whichever episodes are finished first would prefer the short ones.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -44,9 +45,13 @@ def envpool_envs(name: str, num_envs: int, max_steps: int, seed: int) -> Any:
 
     # EnvPool would give slot i the seed seed + i, so that neighbouring seeds share most of their episodes.
     seeds = (np.random.SeedSequence(seed).generate_state(num_envs) >> 1).tolist()
-    return envpool.make(
-        name, env_type="gymnasium", num_envs=num_envs, env_seed=seeds, seed=seeds[0], max_episode_steps=max_steps
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own float64 bounds, rounded to the float32 of its spaces
+        envs = envpool.make(
+            name, env_type="gymnasium", num_envs=num_envs, env_seed=seeds, seed=seeds[0], max_episode_steps=max_steps
+        )
+        _ = envs.observation_space  # made now, or it would warn later
+        return envs
 
 
 def gymnasium_envs(name: str, num_envs: int, max_steps: int, seed: int) -> Any:

@@ -1,30 +1,36 @@
-"""The embedded demonstration: a small real log, the policy to judge by it, and what that policy truly earns."""
+"""The embedded demonstration: two real logs, one with discrete and one with continuous actions.
 
-import json
+Each was made by `average-dice collect TASK --seed 0 --out FILE`; the policy to judge and what it truly earns are those
+that the package ships for the task.
+"""
+
 from dataclasses import dataclass
 from importlib.resources import as_file, files
-from typing import Any
 
+from ..benchmark.targets import target_policy, truth_record
 from ..data import LoggedDataset, read_dataset
-from ..policies import CategoricalPolicy, GaussianPolicy, load_policy
+from ..policies import CategoricalPolicy, GaussianPolicy
+
+DEMOS = ("CartPole-v1", "Hopper-v5")
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """A log, a policy, and `truth`: the discount, the true value, its standard error, and how it was measured."""
+    """A log, the policy to judge by it, and what that policy truly earns."""
 
-    title: str
     dataset: LoggedDataset
     policy: CategoricalPolicy | GaussianPolicy
-    truth: dict[str, Any]
+    discount: float
+    truth: float
+    standard_error: float
+    num_episodes: int  # that the truth was measured on
 
 
-def cartpole() -> Demo:
-    """CartPole-v1 and a hand-made stochastic controller, logged with 30 % of uniform actions mixed in."""
-    folder = files(__name__)
-    with (
-        as_file(folder / "cartpole.parquet") as log,
-        as_file(folder / "cartpole.safetensors") as policy,
-    ):
-        truth = json.loads((folder / "cartpole.json").read_text())
-        return Demo("CartPole-v1, a hand-made stochastic controller", read_dataset(log), load_policy(policy), truth)
+def load_demo(name: str, discount: float = 0.95) -> Demo:
+    """One of the embedded logs, by the name of its task."""
+    with as_file(files(__name__) / f"{name}.parquet") as path:
+        log = read_dataset(path)
+    record = truth_record(name)
+    assert record is not None, name
+    (row,) = (row for row in record["values"] if row["discount"] == discount)
+    return Demo(log, target_policy(name), discount, row["value"], row["standard_error"], record["episodes"])
