@@ -27,25 +27,30 @@ def plain(problem: Problem) -> LogRows:
 
 
 def self_normalised(problem: Problem) -> LogRows:
-    """log of ∏_{k<t} ρ_k over its mean at that step, taken over the episodes.
+    """log of ∏_{k<t} ρ_k over its mean at that step, taken over the episodes. No label exceeds their number."""
+    return over_mean_at_step(problem, problem.log_product)
+
+
+def over_mean_at_step(problem: Problem, log_product: LogRows) -> LogRows:
+    """log of the product over its mean at that step; the product with the action at t (∏_{k≤t}) or without (∏_{k<t}).
 
     An episode that has terminated keeps its last product: E[∏_{k<min(t,T)} ρ_k] = 1 at every t, so dividing by the mean
     is consistent, and leaving the dead out would condition on survival. Where episodes are cut at different lengths,
     those still watched stand for those that are not (see `log_watched`).
-    No label exceeds the number of episodes. Where no episode has any weight left, the label is 0.
+    Where no episode has any weight left, the result is 0.
     """
     data = problem.dataset
     watched = log_watched(problem)
     dead = data.terminated[data.starts + data.lengths - 1]
     died_at, last_product = data.lengths[dead], problem.final_log_product[dead]
 
-    living = _log_sums(problem.log_product - watched[data.step], data.step, len(watched) + 1)
+    living = _log_sums(log_product - watched[data.step], data.step, len(watched) + 1)
     dying = _log_sums(last_product - watched[died_at - 1], died_at, len(watched) + 1)
     log_sum = np.logaddexp(living, np.logaddexp.accumulate(dying))
 
     log_mean = (log_sum - np.log(data.num_episodes))[data.step]
-    possible = np.isfinite(problem.log_product)
-    return np.where(possible, problem.log_product - np.where(possible, log_mean, 0.0), -np.inf)
+    possible = np.isfinite(log_product)
+    return np.where(possible, log_product - np.where(possible, log_mean, 0.0), -np.inf)
 
 
 def log_watched(problem: Problem) -> Float[np.ndarray, " step"]:

@@ -18,6 +18,7 @@ from .data import LoggedDataset
 from .data.validation import PROBABILITY_ROUNDING
 from .errors import NotApplicable, PolicyError, SettingError
 from .policies import Policy
+from .policies.base import Observations, WeightedActions
 
 # A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
 LARGEST_LOG_RATIO = 300.0
@@ -67,6 +68,14 @@ class Problem:
                 "It must give the logarithm of a probability."
             )
         return log_prob
+
+    def target_actions(
+        self, observations: Observations, *, num_draws: int, generator: np.random.Generator
+    ) -> WeightedActions:
+        """What π would do at these observations: actions, and weights that sum to one in every row."""
+        if self.policy is None or not hasattr(self.policy, "weighted_actions"):
+            raise NotApplicable("it needs π itself, not only its probabilities of the logged actions: give a policy")
+        return self.policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
 
     @cached_property
     def log_ratio(self) -> Float[np.ndarray, " transition"]:

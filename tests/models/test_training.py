@@ -12,30 +12,31 @@ from average_dice.models.training import train
 from average_dice.progress import listening
 
 
-def towards_the_mean(position, memory, minibatch, settings):
+def towards_the_mean(position, memory, minibatches, settings, key):
     """½ (position − mean)², and a memory that counts the steps."""
+    (minibatch,) = minibatches
     return settings["pull"] * (position - jnp.mean(minibatch["y"])), memory + 1
 
 
-def by_the_count(position, memory, minibatch, settings):
+def by_the_count(position, memory, minibatches, settings, key):
     """Uphill by the memory's parity: a memory that is forgotten shows."""
     return jnp.where(memory < 30, -1.0, 1.0), memory + 1
 
 
 def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean):
     records = []
-    final = train(
+    final, _ = train(
         downhill,
         jnp.zeros(seeds),
         jnp.zeros(seeds),
-        {"y": jnp.arange(11.0)},
+        ({"y": jnp.arange(11.0)},),
         {"pull": pull},
         keys=[jax.random.key(seed) for seed in range(seeds)],
         learning_rate=0.05,
         batch_size=256,
         num_steps=num_steps,
         num_records=num_records,
-        record=lambda step, position: records.append((step, np.asarray(position))),
+        record=lambda step, position, memory: records.append((step, np.asarray(position))),
     )
     return final, records
 
@@ -61,19 +62,19 @@ def test_memory_is_kept_over_records():
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="too many values to unpack"):
+    with pytest.raises(ValueError, match="the columns of a group differ in length"):
         train(
             towards_the_mean,
             jnp.zeros(1),
             jnp.zeros(1),
-            {"y": jnp.arange(11.0), "z": jnp.arange(3.0)},
+            ({"y": jnp.arange(11.0), "z": jnp.arange(3.0)},),
             {"pull": 1.0},
             keys=[jax.random.key(0)],
             learning_rate=0.05,
             batch_size=4,
             num_steps=2,
             num_records=1,
-            record=lambda step, position: None,
+            record=lambda step, position, memory: None,
         )
 
 

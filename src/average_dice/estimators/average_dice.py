@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import NotApplicable, SettingError
+from ..errors import NotApplicable
 from ..labels import Completion, HeldAtCut, LabelRule, as_logged, plain, self_normalised
 from ..models import (
     Fitted,
@@ -28,13 +28,16 @@ from ..models import (
     Table,
 )
 from ..problem import Problem
-from .base import Estimator, Fit
+from .base import Fit, TrainedEstimator
 from .weighting import (
+    NO_OVERLAP,
     MassRule,
     Rows,
     ValueRule,
+    check_observations,
     flow_mass,
     flow_normalised,
+    is_cut,
     plain_value,
     rescaled,
     unit_mass,
@@ -83,7 +86,7 @@ def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount:
 
 
 @dataclass(frozen=True)
-class AverageDICE(Estimator):
+class AverageDICE(TrainedEstimator):
     """The default is the closed form on Fourier features that we recommend; the constructors name the others.
 
     - `model`: how the conditional mean is represented and fitted.
@@ -126,13 +129,10 @@ class AverageDICE(Estimator):
         """The paper's network, loss, scale and hyperparameters; the value with ρ, as in the authors' experiments."""
         return AverageDICE(NetworkRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        return self.fit_many(problem, keys=[key])[0]
-
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         log_product = self.labels(problem)
         if not np.isfinite(log_product + problem.log_ratio).any():
-            raise NotApplicable("π never acts as any of the logged episodes begins: the log says nothing about π")
+            raise NotApplicable(NO_OVERLAP)
         targets = self.regress(problem, log_product, self.completion(problem, log_product))
         log_scale = max(0.0, float(targets.log_target.max()) - LARGEST_LOG_TARGET)
         row_scale = np.exp(targets.log_row_scale)
@@ -171,11 +171,9 @@ class AverageDICE(Estimator):
             return self.model.fit(rows, keys=[key], value_of=lambda f: self.value(problem, f, log_scale))[0].predict
 
         def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
-            width = problem.dataset.observation.shape[1]
             if actions is not None:
                 raise NotApplicable("it learns the ratio of states, not of states and actions")
-            if observations.ndim != 2 or observations.shape[1] != width:
-                raise SettingError(f"give observations as [row, {width}], not of shape {observations.shape}.")
+            check_observations(problem, observations)
             return rescaled(of_states()(observations), log_scale)
 
         return Fit(
@@ -194,7 +192,7 @@ class AverageDICE(Estimator):
 
     def _choices(self, problem: Problem) -> list[str]:
         choices = [f"value {self.value.name}"]
-        if not problem.dataset.terminated[problem.dataset.starts + problem.dataset.lengths - 1].all():
+        if is_cut(problem):
             held = isinstance(self.completion, HeldAtCut)
             choices.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
         return choices

@@ -16,11 +16,23 @@ Ratio = Callable[..., Float[np.ndarray, " row"]]
 
 
 @dataclass(frozen=True, eq=False)
+class Critic:
+    """The values that π gives to states and actions, on the scale of J.
+
+    q(s, a) = (1 − γ) E_π[Σ γᵗ r_t | s, a],      v(s) = E_π[q(s, a)],      J = E[v(s₀)]
+    """
+
+    q: Callable[[np.ndarray, np.ndarray], Float[np.ndarray, " row"]]
+    v: Callable[[np.ndarray], Float[np.ndarray, " row"]]
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """What a method found.
 
     - `value`: J(π) = (1 − γ) E_π[Σ γᵗ r_t], a reward per step; `value / (1 − γ)` is the discounted return.
     - `weights`: where the method weights rows, what multiplies their rewards: `value` is the mean of weights · rewards.
+    - `critic`: where the method learns values of states and actions, these, on the scale of J.
     - `history`: value and loss against training steps, where the method trains.
     - `diagnostics`: numbers that say how far to trust it; `notes`: what was assumed, in words.
     """
@@ -28,6 +40,7 @@ class Fit:
     value: float
     weights: Float[np.ndarray, " transition"] | None = None
     ratio_function: Ratio | None = None
+    critic: Critic | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     history: History | None = None
     notes: tuple[str, ...] = ()
@@ -60,6 +73,16 @@ class Estimator(ABC):
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         """One fit for each key. Methods that train override this and train them all at once."""
         return [self.fit(problem, key=key) for key in keys]
+
+
+class TrainedEstimator(Estimator):
+    """A method that trains by gradient descent, for many keys at once: it implements `fit_many`."""
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        return self.fit_many(problem, keys=[key])[0]
+
+    @abstractmethod
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]: ...
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Estimator, Fit
+from .weighting import NOTHING_BEYOND, is_cut
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,5 @@ class BehaviourReturn(Estimator):
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         data, discount = problem.dataset, problem.discount
         discounted = float(np.sum(discount**data.step * data.reward))
-        cut = () if data.terminated.sum() == data.num_episodes else ("nothing stands for what lies beyond the cut",)
-        notes = ("the behaviour policy's, not the target's", *cut)
+        notes = ("the behaviour policy's, not the target's", *((NOTHING_BEYOND,) if is_cut(problem) else ()))
         return Fit((1 - discount) * discounted / data.num_episodes, notes=notes)

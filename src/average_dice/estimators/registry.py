@@ -5,18 +5,36 @@ from dataclasses import dataclass
 
 from ..errors import SettingError
 from .average_dice import AverageDICE
+from .average_dice_lambda import AverageDICELambda
 from .average_reward import AverageReward
 from .base import Estimator
 from .behaviour_return import BehaviourReturn
+from .cop_td import COPTD
+from .cop_td_features import COPTDFeatures
+from .deep_td import DeepTD
+from .doubly_robust import DoublyRobust, MarginalisedDoublyRobust
+from .etd import EmphaticTD
+from .fqe import FittedQ
+from .importance_sampling import ImportanceSampling
+from .lstd_q import LSTDQ
+from .mis_kernel import KernelMIS
+from .mwl_kernel import KernelMWL
+from .saddle_point import SaddlePoint
+from .sr_dice import SRDICE
 
 CHE = "Che et al. 2025"
+GELADA = "Gelada & Bellemare 2019"
+PRECUP = "Precup et al. 2000"
+THOMAS = "Thomas & Brunskill 2016"
+UEHARA = "Uehara et al. 2020"
 
 
 @dataclass(frozen=True)
 class Entry:
     """How to make the method, and what a person choosing among methods wants to know.
 
-    `needs`: "π, μ" are the policies at the logged actions; `learns`: the function that is fitted, and its form.
+    `needs`: "π, μ" are the policies at the logged actions, "policy" is an object that says what π does anywhere.
+    `learns`: the function that is fitted, and its form.
     """
 
     make: Callable[[], Estimator]
@@ -29,11 +47,34 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "average-reward": Entry(AverageReward, "baseline", "–", "nothing", "–"),
     "behaviour-return": Entry(BehaviourReturn, "baseline", "–", "nothing", "–"),
+    "is": Entry(ImportanceSampling.plain, "importance sampling", "π, μ", "nothing", PRECUP),
+    "pdis": Entry(ImportanceSampling.per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
+    "wis": Entry(ImportanceSampling.weighted, "importance sampling", "π, μ", "nothing", PRECUP),
+    "wpdis": Entry(ImportanceSampling.weighted_per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
+    "td": Entry(DeepTD, "value", "policy", "q(s, a), network", "Fujimoto et al. 2021"),
+    "lstd-q": Entry(LSTDQ, "value", "policy", "q(s, a), Fourier features", "Lagoudakis & Parr 2003"),
+    "fqe": Entry(FittedQ, "value", "policy", "q(s, a), Fourier features", "Le et al. 2019"),
+    "etd": Entry(EmphaticTD, "value", "π, μ", "v(s), Fourier features", "Sutton et al. 2016"),
     "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}"),
     "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
     "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE),
     "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours"),
     "average-dice-features": Entry(AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours"),
+    "average-dice-lambda": Entry(AverageDICELambda, "ratio", "π, μ", "w(s), Fourier features", "ours"),
+    "cop-td": Entry(COPTD, "ratio", "π, μ", "w(s), network", GELADA),
+    "cop-td-features": Entry(COPTDFeatures, "ratio", "π, μ", "w(s), Fourier features", f"after {GELADA}"),
+    "dual-dice": Entry(SaddlePoint.dual_dice, "ratio", "policy", "ζ(s, a), networks", "Nachum et al. 2019"),
+    "gen-dice": Entry(SaddlePoint.gen_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Dai et al. 2020"),
+    "gradient-dice": Entry(SaddlePoint.gradient_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Liu et al. 2020"),
+    "best-dice": Entry(SaddlePoint.best_dice, "ratio", "policy", "ζ(s, a), networks", "Yang et al. 2020"),
+    "mwl": Entry(SaddlePoint.mwl, "ratio", "policy", "ζ(s, a), networks", UEHARA),
+    "mql": Entry(SaddlePoint.mql, "value", "policy", "q(s, a), networks", UEHARA),
+    "mis-kernel": Entry(KernelMIS, "ratio", "π, μ", "w(s), Fourier features", "Liu et al. 2018"),
+    "mwl-kernel": Entry(KernelMWL, "ratio", "policy", "ζ(s, a), Fourier features", UEHARA),
+    "sr-dice": Entry(SRDICE, "ratio", "policy", "ζ(s, a), networks", "Fujimoto et al. 2021"),
+    "dr": Entry(DoublyRobust, "doubly robust", "policy, μ", "q(s, a), Fourier features", "Jiang & Li 2016"),
+    "wdr": Entry(DoublyRobust.weighted, "doubly robust", "policy, μ", "q(s, a), Fourier features", THOMAS),
+    "average-dice-dr": Entry(MarginalisedDoublyRobust, "doubly robust", "policy, μ", "v(s, t) and q(s, a)", "ours"),
 }
 
 RECOMMENDED = "average-dice-features"

@@ -18,7 +18,10 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float
 
+from ..errors import NotApplicable, SettingError
+from ..models import History
 from ..problem import Problem
+from .base import Fit
 
 Rows = Float[np.ndarray, " transition"]
 MassRule = Callable[[Problem], Rows]  # the coefficients a in "the mean of a·w is 1"
@@ -84,6 +87,15 @@ normalised_to_one = ValueRule("normalised to one", mass=corrected_unit_mass)
 as_printed = ValueRule("as printed in the paper, without the ratio of the action", corrects=False)
 
 
+NO_OVERLAP = "π never acts as any of the logged episodes begins: the log says nothing about π"
+NOTHING_BEYOND = "nothing stands for what lies beyond the cut"
+
+
+def is_cut(problem: Problem) -> bool:
+    """Whether any episode was cut, so that something lies beyond."""
+    return int(problem.dataset.terminated.sum()) < problem.dataset.num_episodes
+
+
 def weight_diagnostics(weights: Rows) -> dict[str, float]:
     """How evenly the rows carry the estimate: few effective rows or one large share mean little support."""
     largest = float(np.abs(weights).max())
@@ -96,3 +108,68 @@ def weight_diagnostics(weights: Rows) -> dict[str, float]:
         "largest_weight_share": 1 / size,
         "negative_weight_share": float(np.abs(relative[relative < 0]).sum()) / size,
     }
+
+
+Predict = Callable[..., Float[np.ndarray, " row"]]
+
+
+def fit_of_state_ratio(
+    problem: Problem, ratio: Rows, predict: Predict, value: ValueRule, history: History | None = None
+) -> Fit:
+    """The fit of a method that learns w(s): `ratio` on the rows, `predict(observations)` anywhere."""
+
+    def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+        if actions is not None:
+            raise NotApplicable("it learns the ratio of states, not of states and actions")
+        check_observations(problem, observations)
+        return predict(observations)
+
+    found_mass = float(np.mean(ratio * flow_mass(problem)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = value.weights(problem, ratio)
+    return _fit(value(problem, ratio), weights, found_mass, ratio_of, f"value {value.name}", history)
+
+
+def plain_pairs(problem: Problem, ratio: Rows) -> Rows:
+    """ζ itself: the value is the mean of ζ r."""
+    return ratio
+
+
+def flow_normalised_pairs(problem: Problem, ratio: Rows) -> Rows:
+    """ζ over the mass it finds: the value is (1 − γ) Σ ζr / Σ ζ(1 − γm)."""
+    found = float(np.mean(ratio * problem.flow)) / (1 - problem.discount)
+    return ratio / found if found > 0 else np.full_like(ratio, np.nan)
+
+
+PairRule = Callable[[Problem, Rows], Rows]
+
+
+def fit_of_pair_ratio(
+    problem: Problem, ratio: Rows, predict: Predict, value: PairRule, history: History | None = None
+) -> Fit:
+    """The fit of a method that learns ζ(s, a): `ratio` on the rows, `predict(observations, actions)` anywhere."""
+
+    def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+        if actions is None:
+            raise NotApplicable("it learns the ratio of states and actions: give both")
+        check_observations(problem, observations)
+        return predict(observations, actions)
+
+    found_mass = float(np.mean(ratio * problem.flow)) / (1 - problem.discount)
+    weights = value(problem, ratio)
+    name = "value flow-normalised" if value is flow_normalised_pairs else "value not normalised"
+    return _fit(float(np.mean(weights * problem.dataset.reward)), weights, found_mass, ratio_of, name, history)
+
+
+def _fit(value: float, weights: Rows, found_mass: float, ratio_of: Predict, note: str, history: History | None) -> Fit:
+    if not (np.isfinite(value) and np.isfinite(weights).all()):
+        raise NotApplicable("the weights it found have no positive mass, or no finite one")
+    diagnostics = {**weight_diagnostics(weights), "flow_mass": found_mass}
+    return Fit(value, weights, ratio_of, diagnostics=diagnostics, history=history, notes=(note,))
+
+
+def check_observations(problem: Problem, observations: np.ndarray) -> None:
+    """Raises unless these are observations of the kind in the log."""
+    width = problem.dataset.observation.shape[1]
+    if observations.ndim != 2 or observations.shape[1] != width:
+        raise SettingError(f"give observations as [row, {width}], not of shape {observations.shape}.")

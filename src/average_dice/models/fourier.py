@@ -84,6 +84,11 @@ class FeatureMap:
         phases = generator.uniform(0, 2 * np.pi, num_features)
         return FeatureMap(mean, std, width, np.vstack([phases, frequencies]).astype(np.float32))
 
+    @property
+    def size(self) -> int:
+        """The number of features: the constant, the linear ones, the cosines."""
+        return sum(self.waves.shape)
+
     def __call__(self, inputs: Inputs) -> Float32[np.ndarray, "row feature"]:
         num_linear, num_cosines = self.waves.shape
         phi = np.empty((len(inputs), num_linear + num_cosines), np.float32)

@@ -10,16 +10,16 @@ of its own, whatever its gradient; the two then chase each other, and at λ₂ =
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .curves import Curves
 from .perceptron import Perceptron
-from .regression import Fitted, History, Inputs, Regression, Rows
+from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
-from .training import train
+from .training import begin, train
 
 # Larger targets are divided by a common unit first: their squares must fit into float32.
 LARGEST_TARGET = 1e12
@@ -56,25 +56,20 @@ class NetworkRegression:
             "mass_goal": regression.mass_goal / unit,
             "dual_rate": self.dual_rate,
         }
-        init_keys, batch_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
-        networks = eqx.filter_vmap(lambda key: Perceptron(num_inputs, self.hidden, key=key))(jnp.stack(init_keys))
+        networks, batch_keys = begin(lambda key: Perceptron(num_inputs, self.hidden, key=key), keys)
+        curves = Curves()
 
-        steps: list[int] = []
-        values: list[list[float]] = []
-        losses: list[list[float]] = []
-
-        def record(step: int, networks: Perceptron) -> None:
+        def record(step: int, networks: Perceptron, dual: Array) -> None:
             outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
             penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
-            steps.append(step)
-            values.append([value_of(f) for f in outputs])
-            losses.append([self._loss(regression, f) + float(p) for f, p in zip(outputs, penalties, strict=True)])
+            losses = [self._loss(regression, f) for f in outputs] + penalties
+            curves.add(step, np.array([value_of(f) for f in outputs]), losses)
 
-        networks = train(
+        networks, _ = train(
             downhill,
             networks,
             jnp.zeros(len(keys)),
-            rows,
+            (rows,),
             settings,
             keys=batch_keys,
             learning_rate=self.learning_rate,
@@ -90,8 +85,7 @@ class NetworkRegression:
             def predict(inputs: Inputs) -> Rows:
                 return unit * np.asarray(_outputs(network, _single((inputs - mean) / std))[0], np.float64)
 
-            curves = [np.array([row[seed] for row in rows]) for rows in (values, losses)]
-            return Fitted(outputs[seed], predict, History(np.array(steps), *curves))
+            return Fitted(outputs[seed], predict, curves.of(seed))
 
         outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
         return [fitted(seed) for seed in range(len(keys))]
@@ -103,9 +97,14 @@ class NetworkRegression:
 
 
 def downhill(
-    network: Perceptron, dual: Float[Array, ""], minibatch: dict[str, Array], settings: dict[str, Array]
+    network: Perceptron,
+    dual: Float[Array, ""],
+    minibatches: tuple[dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
 ) -> tuple[Perceptron, Float[Array, ""]]:
     """The gradient of the loss for the network, and the dual variable after its step uphill."""
+    (minibatch,) = minibatches
 
     def loss(network: Perceptron) -> tuple[Float[Array, ""], Float[Array, ""]]:
         f = jax.vmap(network)(minibatch["x"])

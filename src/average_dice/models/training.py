@@ -17,14 +17,14 @@ from jax.typing import ArrayLike
 from ..progress import report
 
 Tree = Any  # a pytree of arrays
-Downhill = Callable[[Tree, Tree, Tree, Tree], tuple[Tree, Tree]]
+Downhill = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tree, Tree]]
 
 
 def train(
     downhill: Downhill,
     parameters: Tree,
     memory: Tree,
-    rows: Tree,
+    groups: tuple[Tree, ...],
     settings: Tree,
     *,
     keys: Sequence[jax.Array],
@@ -32,64 +32,86 @@ def train(
     batch_size: int,
     num_steps: int,
     num_records: int,
-    record: Callable[[int, Tree], None],
-) -> Tree:
-    """Trains one copy of the parameters for each key and returns them.
+    record: Callable[[int, Tree, Tree], None],
+    momentum: float = 0.9,
+) -> tuple[Tree, Tree]:
+    """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
-    - `downhill(parameters, memory, minibatch, settings)` gives the gradient that Adam follows downhill, and the memory
-      after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used again.
+    - `downhill(parameters, memory, minibatches, settings, key)` gives the gradient that Adam follows downhill, and the
+      memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used
+      again. Its key is new in every step.
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
       without Adam: a dual variable, a target network.
-    - `rows`: the log, one row a transition; `settings`: numbers that `downhill` needs.
-    - `record(step, parameters)` is called before the first step and at `num_records` points from there to the last.
+    - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
+      that need them, its starts. `settings`: numbers that `downhill` needs.
+    - `record(step, parameters, memory)` is called before the first step and at `num_records` points from there to the
+      last. `momentum` is Adam's β₁.
     """
     optimiser_state = jax.vmap(optax.adam(learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
-    record(0, parameters)
+    record(0, parameters, memory)
     done = 0
     for until in np.unique(np.linspace(0, num_steps, num_records + 1).round().astype(int))[1:]:
         parameters, memory, optimiser_state = _steps(
             downhill,
             (parameters, memory, optimiser_state),
-            rows,
+            groups,
             settings,
             stacked,
             learning_rate,
+            momentum,
             done,
             batch_size=batch_size,
             num_steps=int(until) - done,
         )
         done = int(until)
-        record(done, parameters)
+        record(done, parameters, memory)
         report(done, num_steps)
-    return parameters
+    return parameters, memory
+
+
+def begin(make: Callable[[jax.Array], Tree], keys: Sequence[jax.Array]) -> tuple[Tree, list[jax.Array]]:
+    """One copy of what `make(key)` gives for each key, and a fresh key for each to train with."""
+    init_keys, batch_keys = jnp.moveaxis(jax.vmap(jax.random.split)(jnp.stack(list(keys))), 1, 0)
+    return jax.vmap(make)(init_keys), list(batch_keys)
 
 
 @partial(jax.jit, static_argnames=("downhill", "batch_size", "num_steps"))
 def _steps(
     downhill: Downhill,
     states: tuple[Tree, Tree, Tree],
-    rows: Tree,
+    groups: tuple[Tree, ...],
     settings: Tree,
     keys: jax.Array,
     learning_rate: ArrayLike,
+    momentum: ArrayLike,
     done: ArrayLike,
     *,
     batch_size: int,
     num_steps: int,
 ) -> tuple[Tree, Tree, Tree]:
-    (num_rows,) = {len(column) for column in jax.tree.leaves(rows)}  # an index beyond a shorter one would be clamped
-    optimiser = optax.adam(learning_rate)
+    sizes = [{len(column) for column in jax.tree.leaves(rows)} for rows in groups]
+    if any(len(lengths) != 1 for lengths in sizes):
+        raise ValueError("the columns of a group differ in length")  # an index beyond a shorter one would be clamped
+    optimiser = optax.adam(learning_rate, b1=momentum)
 
     def one_seed(state: tuple[Tree, Tree, Tree], key: jax.Array) -> tuple[Tree, Tree, Tree]:
         def step(state: tuple[Tree, Tree, Tree], time: Any) -> tuple[tuple[Tree, Tree, Tree], None]:
             parameters, memory, optimiser_state = state
-            chosen = jax.random.randint(jax.random.fold_in(key, time), (batch_size,), 0, num_rows)
-            minibatch = jax.tree.map(lambda column: column[chosen], rows)
-            gradient, memory = downhill(parameters, memory, minibatch, settings)
+            *row_keys, own_key = jax.random.split(jax.random.fold_in(key, time), len(groups) + 1)
+            minibatches = tuple(
+                _minibatch(rows, min(lengths), batch_size, row_key)
+                for rows, lengths, row_key in zip(groups, sizes, row_keys, strict=True)
+            )
+            gradient, memory = downhill(parameters, memory, minibatches, settings, own_key)
             updates, optimiser_state = optimiser.update(gradient, optimiser_state)
             return (optax.apply_updates(parameters, updates), memory, optimiser_state), None
 
         return jax.lax.scan(step, state, done + jnp.arange(num_steps))[0]
 
     return jax.vmap(one_seed)(states, keys)
+
+
+def _minibatch(rows: Tree, num_rows: int, batch_size: int, key: jax.Array) -> Tree:
+    chosen = jax.random.randint(key, (batch_size,), 0, num_rows)
+    return jax.tree.map(lambda column: column[chosen], rows)

@@ -35,7 +35,8 @@ class Policy(Protocol):
         """Actions and weights with Σ weight · f(s, action) ≈ E_π[f(s, a)] for each row.
 
         Discrete: every action with its probability, exact whatever `num_draws`. Continuous: `num_draws` draws of weight
-        1/num_draws, made from the same noise in every row, so that differences between rows are not drowned in it.
+        1/num_draws, in pairs of opposite noise, independent from row to row: the error of a mean over rows then falls
+        with their number. (Noise shared by all rows would leave the error of `num_draws` draws, however many rows.)
         """
         ...
 

@@ -49,7 +49,9 @@ class GaussianPolicy:
     def weighted_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
-        noise = generator.standard_normal((num_draws, len(self.log_std)))
+        shape = (len(observations), -(-num_draws // 2), len(self.log_std))
+        half = generator.standard_normal(shape)
+        noise = np.concatenate([half, -half], axis=1)[:, :num_draws]
         actions = self._means(observations)[:, None, :] + np.exp(self.log_std) * noise
         return actions, np.full(actions.shape[:2], 1.0 / num_draws)
 

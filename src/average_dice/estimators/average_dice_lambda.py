@@ -1,0 +1,72 @@
+"""Average-DICE(λ): labels between COP-TD (λ = 0) and Average-DICE (λ = 1), in closed form.
+
+    y_t = γ ρ_{t−1} ((1 − λ) w(s_{t−1}) + λ y_{t−1}),      y₀ = (1 − γ) n/K
+
+A state that is reached takes over the weight that led to it: λ of it as it was found along the episode, the rest as the
+ratio itself says. With w = φᵀθ a label is e_t + z_tᵀθ, and the regression of labels on states is one linear system, as
+in LSTD(λ):
+
+    (Σ_rows φ(s)φ(s)ᵀ − Σ_arrivals φ(s_t) z_tᵀ) θ = Σ_arrivals φ(s_t) e_t
+
+Arrivals are the starts and the states after each step that did not terminate, also after the last before a cut. The
+part λ of a label that crosses the cut would have gone on; it stands on the state where it was cut, times 1/(1 − γλ), as
+if the process stayed there. For λ = 0 nothing is left to stand for; for λ = 1 it is the whole mass beyond the cut.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from ..errors import SettingError
+from ..problem import Problem
+from .base import Estimator, Fit
+from .pair_features import solve
+from .state_features import StateFeatures
+from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
+
+
+@dataclass(frozen=True)
+class AverageDICELambda(Estimator):
+    """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
+
+    A label has a finite variance as long as (γλ)² E[ρ²] < 1.
+    """
+
+    trace: float = 0.5
+    num_features: int = 300
+    ridge: float = 1e-3
+    value: ValueRule = flow_normalised
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trace <= 1:
+            raise SettingError(f"λ must lie between 0 and 1, not {self.trace}.")
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        states = StateFeatures.of(problem, self.num_features, key)
+        data = problem.dataset
+        known, open_part = labels_after(problem, states.logged, self.trace)
+        cut = np.zeros(data.num_transitions, bool)
+        cut[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
+        factor = np.where(cut, 1 / (1 - problem.discount * self.trace), 1.0)
+        num_rows = data.num_transitions
+        left = (states.logged.T @ states.logged - (factor[:, None] * states.after).T @ open_part) / num_rows
+        first = (1 - problem.discount) * states.start.mean(axis=0)
+        right = first + states.after.T @ (factor * known) / num_rows
+        theta = solve(left + states.penalty(self.ridge), right)
+        return fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
+
+
+def labels_after(problem: Problem, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
+    """(e, z) of the label e + zᵀθ that each row hands to the state after it."""
+    data, discount = problem.dataset, problem.discount
+    known, open_part = np.empty(len(phi)), np.empty_like(phi)
+    first = (1 - discount) * data.num_transitions / data.num_episodes
+    for step in range(int(data.lengths.max())):
+        rows = data.starts[data.lengths > step] + step
+        passed = discount * problem.ratio[rows]
+        before_known = first if step == 0 else known[rows - 1]
+        before_open = 0.0 if step == 0 else open_part[rows - 1]
+        known[rows] = passed * trace * before_known
+        open_part[rows] = passed[:, None] * ((1 - trace) * phi[rows] + trace * before_open)
+    return known, open_part

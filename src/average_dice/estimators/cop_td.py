@@ -1,0 +1,117 @@
+"""COP-TD, discounted, with a network: the flow of states through the log, by semi-gradient.
+
+    minimise E_D[½ w(s)² − γ m ρ w̄(s) w(s′)] − (1 − γ) E[w(s₀)],      w = exp(network)
+
+where w̄ is a slow copy, held fixed. (Hallak & Mannor, 2017; Gelada & Bellemare, 2019.) At its fixed point the flow of
+the log balances against every direction that the network can take, on a truncated log, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..models.curves import Curves
+from ..models.perceptron import Perceptron
+from ..models.scaling import mean_and_std
+from ..models.training import begin, train
+from ..problem import Problem
+from .base import Fit, TrainedEstimator
+from .pair_inputs import nth, single
+from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
+
+
+@dataclass(frozen=True)
+class COPTD(TrainedEstimator):
+    """τ, the rate of the slow copy, is `target_rate`."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 5e-3
+    target_rate: float = 5e-4
+    batch_size: int = 512
+    num_steps: int = 5_000
+    num_records: int = 50
+    value: ValueRule = flow_normalised
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        data = problem.dataset
+        mean, std = mean_and_std(data.observation)
+        rows = {
+            "x": single((data.observation - mean) / std),
+            "after": single((data.next_observation - mean) / std),
+            "flow": single(problem.discount * ~data.terminated * problem.ratio),
+        }
+        starts = {"x": rows["x"][data.starts]}
+        settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
+        width = data.observation.shape[1]
+        networks, batch_keys = begin(lambda key: Perceptron(width, self.hidden, jnp.tanh, key=key), keys)
+        curves = Curves()
+
+        def record(step: int, networks: Perceptron, slow: Perceptron) -> None:
+            ratios = np.asarray(_ratios(networks, rows["x"]), np.float64)
+            losses = _losses(networks, rows, starts, settings)
+            curves.add(step, np.array([self.value(problem, ratio) for ratio in ratios]), np.asarray(losses))
+
+        networks, _ = train(
+            downhill,
+            networks,
+            networks,
+            (rows, starts),
+            settings,
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.num_steps,
+            num_records=self.num_records,
+            record=record,
+        )
+
+        def fit(seed: int) -> Fit:
+            network = nth(networks, seed)
+
+            def predict(observations: np.ndarray) -> np.ndarray:
+                return np.asarray(_ratio(network, single((observations - mean) / std)), np.float64)
+
+            return fit_of_state_ratio(problem, predict(data.observation), predict, self.value, curves.of(seed))
+
+        return [fit(seed) for seed in range(len(keys))]
+
+
+def _ratio(network: Perceptron, inputs: Float[Array, "row input"]) -> Float[Array, " row"]:
+    return jnp.exp(jax.vmap(network)(inputs))
+
+
+def loss(
+    network: Perceptron, fixed: Perceptron, rows: dict[str, Array], starts: dict[str, Array], start: Array
+) -> Float[Array, ""]:
+    """E_D[½ w(s)² − γ m ρ w̄(s) w(s′)] − (1 − γ) E[w(s₀)]."""
+    arrivals = rows["flow"] * _ratio(fixed, rows["x"]) * _ratio(network, rows["after"])
+    return jnp.mean(0.5 * _ratio(network, rows["x"]) ** 2 - arrivals) - start * jnp.mean(_ratio(network, starts["x"]))
+
+
+def downhill(
+    network: Perceptron,
+    fixed: Perceptron,
+    minibatches: tuple[dict[str, Array], dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
+) -> tuple[Perceptron, Perceptron]:
+    """The semi-gradient, and the slow copy after its step."""
+    gradient = jax.grad(loss)(network, fixed, *minibatches, settings["start"])
+    moved = jax.tree.map(lambda slow, fast: slow + settings["target_rate"] * (fast - slow), fixed, network)
+    return gradient, moved
+
+
+@jax.jit
+def _ratios(networks: Perceptron, inputs: Array) -> Array:
+    return jax.vmap(lambda network: _ratio(network, inputs))(networks)
+
+
+@jax.jit
+def _losses(
+    networks: Perceptron, rows: dict[str, Array], starts: dict[str, Array], settings: dict[str, Array]
+) -> Array:
+    return jax.vmap(lambda network: loss(network, network, rows, starts, settings["start"]))(networks)

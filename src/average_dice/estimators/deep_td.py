@@ -1,0 +1,116 @@
+"""Off-policy TD: a network for q, semi-gradient updates, next actions from π, a slow copy for the targets.
+
+    minimise ½ E[(q(s,a) − (1 − γ) r − γ m q̄(s′,π))²],      q̄ ← q̄ + τ (q − q̄),      Ĵ = E[q(s₀,π)]
+
+The network's output is (1 − γ) Q, an average of rewards, and does not grow with γ. It needs π but not μ, and estimates
+the whole of J. (Fujimoto, Meger & Precup, 2021, call it deep TD.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..errors import NotApplicable
+from ..models import History
+from ..models.curves import Curves
+from ..models.perceptron import Perceptron
+from ..models.training import begin, train
+from ..problem import Problem
+from .base import Critic, Fit, TrainedEstimator
+from .pair_inputs import PairInputs, mean_over, nth, pick
+
+
+@dataclass(frozen=True)
+class DeepTD(TrainedEstimator):
+    """τ is `target_rate`."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 3e-4
+    target_rate: float = 0.005
+    batch_size: int = 512
+    num_steps: int = 10_000
+    num_records: int = 50
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        inputs = PairInputs.of(problem)
+        settings = {"target_rate": self.target_rate, "reward": 1 - problem.discount}
+        width = inputs.transitions["x"].shape[1]
+        networks, batch_keys = begin(lambda key: Perceptron(width, self.hidden, key=key), keys)
+        starts = inputs.choices(problem.start_observation)
+        curves = Curves()
+
+        def record(step: int, networks: Perceptron, slow: Perceptron) -> None:
+            curves.add(step, _values(networks, *starts), _losses(networks, inputs.transitions, settings))
+
+        networks, _ = train(
+            downhill,
+            networks,
+            networks,
+            (inputs.transitions,),
+            settings,
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.num_steps,
+            num_records=self.num_records,
+            record=record,
+        )
+        return [self._fit(nth(networks, seed), inputs, curves.of(seed)) for seed in range(len(keys))]
+
+    def _fit(self, network: Perceptron, inputs: PairInputs, history: History) -> Fit:
+        value = float(history.value[-1])
+        if not np.isfinite(value):
+            raise NotApplicable("training diverged: lower the learning rate")
+
+        def q(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+            return np.asarray(jax.vmap(network)(inputs.encode(observations, actions)), np.float64)
+
+        def v(observations: np.ndarray) -> np.ndarray:
+            return np.asarray(mean_over(network, *inputs.choices(observations)), np.float64)
+
+        return Fit(value, critic=Critic(q, v), history=history)
+
+
+def differences(network: Perceptron, target: Perceptron, rows: dict[str, Array], reward: Array) -> Array:
+    """q(s,a) − (1 − γ) r − γ m q̄(s′,π), of each row."""
+    after = mean_over(target, rows["after"], rows["after_weight"])
+    return jax.vmap(network)(rows["x"]) - reward * rows["r"] - rows["m"] * after
+
+
+def downhill(
+    network: Perceptron,
+    target: Perceptron,
+    minibatches: tuple[dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
+) -> tuple[Perceptron, Perceptron]:
+    """The semi-gradient, and the slow copy after its step."""
+    (rows,) = minibatches
+    after, weight = pick(rows["after"], rows["after_weight"], key)
+    rows = {**rows, "after": after, "after_weight": weight}
+
+    def loss(network: Perceptron) -> Array:
+        return 0.5 * jnp.mean(differences(network, target, rows, settings["reward"]) ** 2)
+
+    moved = jax.tree.map(lambda slow, fast: slow + settings["target_rate"] * (fast - slow), target, network)
+    return jax.grad(loss)(network), moved
+
+
+@jax.jit
+def _values(networks: Perceptron, choices: Array, weights: Array) -> Array:
+    return jax.vmap(lambda network: jnp.mean(mean_over(network, choices, weights)))(networks)
+
+
+@jax.jit
+def _losses(networks: Perceptron, rows: dict[str, Array], settings: dict[str, Array]) -> Array:
+    after, weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
+    rows = {**rows, "after": after, "after_weight": weight}
+
+    def loss(network: Perceptron) -> Array:
+        return 0.5 * jnp.mean(differences(network, network, rows, settings["reward"]) ** 2)
+
+    return jax.vmap(loss)(networks)

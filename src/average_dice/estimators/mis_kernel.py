@@ -1,0 +1,37 @@
+"""Marginalised importance sampling with a kernel loss (Liu, Li, Tang & Zhou, 2018): the ratio of states.
+
+For the true ratio w the flow of the log balances against every test function f:
+
+    L(w, f) = E_D[w(s) (f(s) − γ m ρ f(s′))] − (1 − γ) E[f(s₀)] = 0
+
+The loss is max_f L(w, f)² over the unit ball of a reproducing kernel Hilbert space. With w and f on Fourier features of
+the kernel it is the square of a vector that is linear in the
+coefficients of w: least squares, solved at once.
+"""
+
+from dataclasses import dataclass
+
+import jax
+
+from ..problem import Problem
+from .base import Estimator, Fit
+from .moments import smallest_moments
+from .state_features import StateFeatures
+from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
+
+
+@dataclass(frozen=True)
+class KernelMIS(Estimator):
+    """w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w."""
+
+    num_features: int = 300
+    ridge: float = 1e-6
+    value: ValueRule = flow_normalised
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        states = StateFeatures.of(problem, self.num_features, key)
+        tests = states.logged - problem.discount * problem.ratio[:, None] * states.after
+        left = tests.T @ states.logged / len(tests)
+        right = (1 - problem.discount) * states.start.mean(axis=0)
+        theta = smallest_moments(left, right, states.penalty(self.ridge))
+        return fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)

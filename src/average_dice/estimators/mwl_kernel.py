@@ -1,0 +1,41 @@
+"""Minimax weight learning with a kernel loss (Uehara, Huang & Jiang, 2020): the ratio of states and actions.
+
+For the true ratio ζ the flow of the log balances against every test function f of pairs:
+
+    L(ζ, f) = E_D[ζ(s,a) (f(s,a) − γ m f(s′,π))] − (1 − γ) E[f(s₀,π)] = 0,      f(s,π) = E_{a∼π}[f(s,a)]
+
+The loss is max_f L(ζ, f)² over the unit ball of a reproducing kernel Hilbert space, in closed form on Fourier features.
+It needs π but not μ.
+"""
+
+from dataclasses import dataclass
+
+import jax
+
+from ..problem import Problem
+from .base import Estimator, Fit
+from .moments import smallest_moments
+from .pair_features import LinearProblem
+from .weighting import PairRule, fit_of_pair_ratio, flow_normalised_pairs
+
+
+@dataclass(frozen=True)
+class KernelMWL(Estimator):
+    """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
+
+    num_features: int = 300
+    ridge: float = 1e-6
+    value: PairRule = flow_normalised_pairs
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        pairs = LinearProblem.of(problem, self.num_features, key)
+        tests = pairs.logged - problem.discount * pairs.after
+        left = tests.T @ pairs.logged / len(tests)
+        right = (1 - problem.discount) * pairs.start.mean(axis=0)
+        theta = smallest_moments(left, right, pairs.penalty(self.ridge))
+        return fit_of_pair_ratio(
+            problem,
+            pairs.logged @ theta,
+            lambda observations, actions: pairs.features(observations, actions) @ theta,
+            self.value,
+        )

@@ -1,0 +1,94 @@
+"""What closed forms of pairs need: features at the logged pairs, and their means under π at other states.
+
+On the scale of J a value q(s, a) is an average of rewards, whatever γ, and can lie no further out than they do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import NotApplicable
+from ..models.pairs import PairFeatures
+from ..policies.base import WeightedActions
+from ..problem import Problem
+from ..randomness import generator_from
+from .base import Critic
+
+Rows = Float[np.ndarray, " row"]
+
+# Of π's continuous actions at each state. The same draws serve every method and every seed, so that what differs
+# between two results is not the draws.
+NUM_DRAWS = 8
+DRAWS_SEED = 20251
+
+
+def bounds(problem: Problem) -> tuple[float, float]:
+    """What an average of rewards can be; after a termination all rewards are 0."""
+    low, high = float(problem.dataset.reward.min()), float(problem.dataset.reward.max())
+    return (min(low, 0.0), max(high, 0.0)) if problem.dataset.terminated.any() else (low, high)
+
+
+def drawn_actions(problem: Problem, observations: np.ndarray) -> WeightedActions:
+    """What π does at these observations: all actions with their probabilities, or a few draws."""
+    generator = np.random.default_rng(DRAWS_SEED)
+    return problem.target_actions(observations, num_draws=NUM_DRAWS, generator=generator)
+
+
+def number_of_actions(problem: Problem) -> int | None:
+    """How many discrete actions π has; None if actions are continuous."""
+    if not problem.dataset.is_discrete:
+        return None
+    actions, _ = drawn_actions(problem, problem.start_observation[:1])
+    return int(max(actions.max(), problem.dataset.action.max())) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """φ at the logged pairs, and its mean under π at the next states and at the starts."""
+
+    features: PairFeatures
+    logged: Float[np.ndarray, "transition feature"]
+    after: Float[np.ndarray, "transition feature"]  # zero where the episode terminated
+    start: Float[np.ndarray, "episode feature"]
+    expected: Callable[[np.ndarray], np.ndarray]  # observations → E_π[φ(s, a)]
+
+    @staticmethod
+    def of(problem: Problem, num_features: int, key: jax.Array) -> "LinearProblem":
+        data = problem.dataset
+        num_actions = number_of_actions(problem)
+        features = PairFeatures.draw(data.observation, data.action, num_actions, num_features, generator_from(key))
+
+        def expected(observations: np.ndarray) -> np.ndarray:
+            return features.expected(observations, *drawn_actions(problem, observations))
+
+        return LinearProblem(
+            features,
+            features(data.observation, data.action),
+            np.where(data.terminated[:, None], 0.0, expected(data.next_observation)),
+            expected(problem.start_observation),
+            expected,
+        )
+
+    def penalty(self, ridge: float) -> np.ndarray:
+        """λ I, without the constants."""
+        return np.diag(np.where(self.features.free, 0.0, ridge))
+
+    def critic(self, theta: Rows, low: float, high: float) -> Critic:
+        """q = φᵀθ, kept within what rewards allow."""
+        if not np.isfinite(theta).all():
+            raise NotApplicable("its linear system has no finite solution")
+        return Critic(
+            lambda observations, actions: np.clip(self.features(observations, actions) @ theta, low, high),
+            lambda observations: np.clip(self.expected(observations) @ theta, low, high),
+        )
+
+
+def solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """x with matrix · x = vector; the smallest of them where there are many."""
+    try:
+        return np.linalg.solve(matrix, vector)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(matrix, vector)[0]

@@ -1,0 +1,84 @@
+"""What networks of pairs are trained on: the logged pairs, and what π would do next and at the start.
+
+Inputs are standardised. Discrete actions of π come all, with their probabilities. Of continuous ones a few are drawn
+beforehand, and each training step picks one of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..models.pairs import joined
+from ..models.scaling import mean_and_std
+from ..problem import Problem
+from .pair_features import drawn_actions, number_of_actions
+
+
+@dataclass(frozen=True, eq=False)
+class PairInputs:
+    """Two groups of rows for minibatches: `transitions` (x, after, after_weight, r, γm) and `starts` (x, weight)."""
+
+    transitions: dict[str, Any]
+    starts: dict[str, Any]
+    encode: Callable[[np.ndarray, np.ndarray], Array]  # (observations, actions) → inputs
+    choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, draw, input], weights
+
+    @staticmethod
+    def of(problem: Problem) -> "PairInputs":
+        data = problem.dataset
+        num_actions = number_of_actions(problem)
+        mean, std = mean_and_std(joined(data.observation, data.action, num_actions))
+
+        def encode(observations: np.ndarray, actions: np.ndarray) -> Array:
+            return single((joined(observations, actions, num_actions) - mean) / std)
+
+        def choices(observations: np.ndarray) -> tuple[Array, Array]:
+            actions, weights = drawn_actions(problem, observations)
+            columns = [encode(observations, actions[:, draw]) for draw in range(weights.shape[1])]
+            return jnp.stack(columns, axis=1), single(weights)
+
+        after, after_weight = choices(data.next_observation)
+        start, start_weight = choices(problem.start_observation)
+        all_of_them = num_actions is not None
+        return PairInputs(
+            {
+                "x": encode(data.observation, data.action),
+                "after": after,
+                "after_weight": after_weight if all_of_them else None,
+                "r": single(data.reward),
+                "m": single(problem.discount * ~data.terminated),
+            },
+            {"x": start, "weight": start_weight if all_of_them else None},
+            encode,
+            choices,
+        )
+
+
+def pick(
+    choices: Float[Array, "row draw input"], weights: Float[Array, "row draw"] | None, key: jax.Array
+) -> tuple[Float[Array, "row draw2 input"], Float[Array, "row draw2"]]:
+    """All of π's actions with their weights; where they were drawn, one of them for each row."""
+    if weights is not None:
+        return choices, weights
+    rows, draws, _ = choices.shape
+    chosen = jax.random.randint(key, (rows,), 0, draws)
+    return choices[jnp.arange(rows), chosen][:, None], jnp.ones((rows, 1))
+
+
+def mean_over(network: Callable[[Array], Array], choices: Array, weights: Array) -> Array:
+    """Σ_draws weight · network(choice), for each row."""
+    return jnp.einsum("rd,rd...->r...", weights, jax.vmap(jax.vmap(network))(choices))
+
+
+def single(values: Any) -> Array:
+    return jnp.asarray(values, jnp.float32)
+
+
+def nth(trees: Any, seed: int) -> Any:
+    """The copy of one seed."""
+    return jax.tree.map(lambda leaf: leaf[seed], trees)

@@ -1,0 +1,244 @@
+"""The saddle point of the DICE family: one objective, six methods.
+
+With f(x) = x²/2, Q over pairs, ζ the ratio of pairs and λ a number,
+
+    max_ζ min_{Q,λ}  (1 − γ) E[Q(s₀,π)] + λ + E_D[ζ (α_R r + γ m Q(s′,π) − Q(s,a) − λ g)]
+                     + α_Q E_D[f(Q)] − α_ζ E_D[f(ζ)]
+
+(Yang, Nachum, Dai, Li & Schuurmans, 2020.) In the literature g = 1: λ pulls the sum of ζ to one, which is wrong where
+episodes terminate. By default g = (1 − γm)/(1 − γ), for which E_D[ζ g] = 1 holds on any log. All of it needs π but not
+μ, and estimates the whole of J. The network for Q gives (1 − γ) Q.
+
+Players that descend and ascend at the same time circle around the saddle, and momentum drives them outwards: with plain
+Adam, MWL and MQL never settle and the others hardly. So each takes an optimistic step, along 2 g_t − g_{t−1}
+(Daskalakis, Ilyas, Syrgkanis & Zeng, 2018), by Adam without momentum, and what is reported is their running average.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import NotApplicable
+from ..models import History
+from ..models.curves import Curves
+from ..models.perceptron import Perceptron
+from ..models.training import begin, train
+from ..problem import Problem
+from .base import Critic, Fit, TrainedEstimator
+from .pair_inputs import PairInputs, mean_over, nth, pick, single
+from .weighting import PairRule, Rows, fit_of_pair_ratio, flow_normalised_pairs, plain_pairs
+
+Players = dict[str, Any]  # "q" and "zeta", networks, and "lam", a number
+Memory = dict[str, Players]  # "average", the running one, and "gradient", the last
+
+
+def flow_goal(problem: Problem) -> Rows:
+    """g = (1 − γm)/(1 − γ)."""
+    return problem.flow / (1 - problem.discount)
+
+
+def unit_goal(problem: Problem) -> Rows:
+    """g = 1, the literature's."""
+    return np.ones(problem.dataset.num_transitions)
+
+
+@dataclass(frozen=True)
+class Game:
+    """What tells the six methods apart: α_Q, α_ζ, α_R, whether ζ is a square (ζ ≥ 0) and whether λ plays."""
+
+    alpha_q: float
+    alpha_zeta: float
+    alpha_r: float
+    positive: bool
+    normalises: bool
+
+
+@dataclass(frozen=True)
+class SaddlePoint(TrainedEstimator):
+    """Made by its constructors: `dual_dice`, `gen_dice`, `gradient_dice`, `best_dice`, `mwl`, `mql`.
+
+    `goal` is g; `value` is how the value follows from ζ, None if it follows from Q.
+    """
+
+    game: Game
+    value: PairRule | None = plain_pairs
+    goal: Callable[[Problem], Rows] = flow_goal
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 1e-4
+    batch_size: int = 512
+    average_rate: float = 0.002
+    num_steps: int = 3_000
+    num_records: int = 30
+
+    @staticmethod
+    def dual_dice() -> "SaddlePoint":
+        """DualDICE (Nachum, Chow, Dai & Li, 2019)."""
+        return SaddlePoint(Game(0.0, 1.0, 0.0, positive=False, normalises=False))
+
+    @staticmethod
+    def gen_dice() -> "SaddlePoint":
+        """GenDICE (Zhang, Dai, Li & Schuurmans, 2020)."""
+        return SaddlePoint(Game(1.0, 0.0, 0.0, positive=True, normalises=True))
+
+    @staticmethod
+    def gradient_dice() -> "SaddlePoint":
+        """GradientDICE (Zhang, Liu & Whiteson, 2020)."""
+        return SaddlePoint(Game(1.0, 0.0, 0.0, positive=False, normalises=True))
+
+    @staticmethod
+    def best_dice() -> "SaddlePoint":
+        """BestDICE (Yang et al., 2020)."""
+        return SaddlePoint(Game(0.0, 1.0, 1.0, positive=True, normalises=True), flow_normalised_pairs)
+
+    @staticmethod
+    def mwl() -> "SaddlePoint":
+        """Minimax weight learning (Uehara, Huang & Jiang, 2020)."""
+        return SaddlePoint(Game(0.0, 0.0, 0.0, positive=False, normalises=False))
+
+    @staticmethod
+    def mql() -> "SaddlePoint":
+        """Minimax Q learning (Uehara, Huang & Jiang, 2020): its value is that of Q."""
+        return SaddlePoint(Game(0.0, 0.0, 1.0, positive=False, normalises=False), None)
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        inputs = PairInputs.of(problem)
+        rows = {**inputs.transitions, "g": single(self.goal(problem))}
+        settings = {
+            "alpha_q": self.game.alpha_q,
+            "alpha_zeta": self.game.alpha_zeta,
+            "alpha_r": self.game.alpha_r,
+            "positive": float(self.game.positive),
+            "normalises": float(self.game.normalises),
+            "start": 1 - problem.discount,
+            "average_rate": self.average_rate,
+        }
+        players, batch_keys = begin(lambda key: self._players(rows["x"].shape[1], key), keys)
+        starts = inputs.choices(problem.start_observation)
+        curves = Curves()
+
+        def record(step: int, players: Players, memory: Memory) -> None:
+            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, starts, settings)
+            curves.add(step, self._values(problem, np.asarray(ratios, np.float64), direct), losses)
+
+        _, memory = train(
+            downhill,
+            players,
+            {"average": players, "gradient": jax.tree.map(jnp.zeros_like, players)},
+            (rows, inputs.starts),
+            settings,
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.num_steps,
+            num_records=self.num_records,
+            record=record,
+            momentum=0.0,
+        )
+        averages = [nth(memory["average"], seed) for seed in range(len(keys))]
+        return [self._fit(problem, one, inputs, settings, curves.of(seed)) for seed, one in enumerate(averages)]
+
+    def _players(self, width: int, key: jax.Array) -> Players:
+        for_q, for_zeta = jax.random.split(key)
+        return {
+            "q": Perceptron(width, self.hidden, key=for_q),
+            "zeta": Perceptron(width, self.hidden, key=for_zeta),
+            "lam": jnp.zeros(()),
+        }
+
+    def _values(self, problem: Problem, ratios: np.ndarray, direct: Array) -> np.ndarray:
+        if self.value is None:
+            return np.asarray(direct, np.float64)
+        return np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
+
+    def _fit(
+        self,
+        problem: Problem,
+        players: Players,
+        inputs: PairInputs,
+        settings: dict[str, float],
+        history: History,
+    ) -> Fit:
+        def ratio(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+            return np.asarray(zeta(players, inputs.encode(observations, actions), settings), np.float64)
+
+        if self.value is not None:
+            rows = ratio(problem.dataset.observation, problem.dataset.action)
+            return fit_of_pair_ratio(problem, rows, ratio, self.value, history)
+        if not np.isfinite(history.value[-1]):
+            raise NotApplicable("training diverged: lower the learning rate")
+
+        def q(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+            return np.asarray(jax.vmap(players["q"])(inputs.encode(observations, actions)), np.float64)
+
+        def v(observations: np.ndarray) -> np.ndarray:
+            return np.asarray(mean_over(players["q"], *inputs.choices(observations)), np.float64)
+
+        return Fit(float(history.value[-1]), critic=Critic(q, v), history=history)
+
+
+def zeta(players: Players, inputs: Float[Array, "row input"], settings: dict[str, Any]) -> Float[Array, " row"]:
+    """ζ: the network's output, or its square."""
+    outputs = jax.vmap(players["zeta"])(inputs)
+    return settings["positive"] * outputs**2 + (1 - settings["positive"]) * outputs
+
+
+def objective(
+    players: Players, rows: dict[str, Array], starts: dict[str, Array], settings: dict[str, Array]
+) -> Float[Array, ""]:
+    """The objective above; `rows` and `starts` with π's actions and their weights."""
+    scale = 1 / settings["start"]  # the network gives (1 − γ) Q
+    q = scale * jax.vmap(players["q"])(rows["x"])
+    q_after = scale * mean_over(players["q"], rows["after"], rows["after_weight"])
+    at_start = jnp.mean(mean_over(players["q"], starts["x"], starts["weight"]))
+    ratio = zeta(players, rows["x"], settings)
+    lam = settings["normalises"] * players["lam"]
+    balance = settings["alpha_r"] * rows["r"] + rows["m"] * q_after - q - lam * rows["g"]
+    penalties = settings["alpha_q"] * 0.5 * q**2 - settings["alpha_zeta"] * 0.5 * ratio**2
+    return at_start + lam + jnp.mean(ratio * balance + penalties)
+
+
+def downhill(
+    players: Players,
+    memory: Memory,
+    minibatches: tuple[dict[str, Array], dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
+) -> tuple[Players, Memory]:
+    """Q and λ go down, ζ goes up, each along 2 g_t − g_{t−1}."""
+    rows, starts = minibatches
+    after_key, start_key = jax.random.split(key)
+    after, after_weight = pick(rows["after"], rows["after_weight"], after_key)
+    first, first_weight = pick(starts["x"], starts["weight"], start_key)
+    rows = {**rows, "after": after, "after_weight": after_weight}
+    gradient = jax.grad(objective)(players, rows, {"x": first, "weight": first_weight}, settings)
+    gradient["zeta"] = jax.tree.map(jnp.negative, gradient["zeta"])
+    optimistic = jax.tree.map(lambda now, then: 2 * now - then, gradient, memory["gradient"])
+    rate = settings["average_rate"]
+    average = jax.tree.map(lambda mean, now: mean + rate * (now - mean), memory["average"], players)
+    return optimistic, {"average": average, "gradient": gradient}
+
+
+@jax.jit
+def _looked_at(
+    players: Players,
+    rows: dict[str, Array],
+    starts: dict[str, Array],
+    choices: tuple[Array, Array],
+    settings: dict[str, Array],
+) -> tuple[Array, Array, Array]:
+    """ζ on the rows, E[q(s₀,π)], and the objective with one of π's actions at each state where they were drawn."""
+    key = jax.random.key(0)
+    after, after_weight = pick(rows["after"], rows["after_weight"], key)
+    whole = {**rows, "after": after, "after_weight": after_weight}
+    first = dict(zip(("x", "weight"), choices, strict=True))
+
+    def one(players: Players) -> tuple[Array, Array, Array]:
+        direct = jnp.mean(mean_over(players["q"], *choices))
+        return zeta(players, rows["x"], settings), direct, objective(players, whole, first, settings)
+
+    return jax.vmap(one)(players)

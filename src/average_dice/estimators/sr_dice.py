@@ -1,0 +1,193 @@
+"""SR-DICE (Fujimoto, Meger & Precup, 2021): the ratio as a linear function of features, by their successor features.
+
+1. An encoder φ(s, a) from which next state (weight 1), action (1) and reward (0.1) can be read off linearly.
+2. Successor features by TD, as many outputs as φ has:  ψ(s,a) = (1 − γ) φ(s,a) + γ m E_π[ψ(s′,a′)].
+3. ζ = uᵀφ with u = argmin ½ E_D[(uᵀφ)²] − uᵀ E[ψ(s₀,π)]: linear, so solved, and Ĵ = E_D[ζ r].
+
+It needs π but not μ, and estimates the whole of J.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..models.curves import Curves
+from ..models.perceptron import Perceptron
+from ..models.scaling import mean_and_std
+from ..models.training import begin, train
+from ..problem import Problem
+from .base import Fit, TrainedEstimator
+from .pair_inputs import PairInputs, mean_over, nth, pick, single
+from .weighting import PairRule, fit_of_pair_ratio, plain_pairs
+
+LOSS_WEIGHTS = {"after": 1.0, "action": 1.0, "reward": 0.1}
+
+
+@dataclass(frozen=True)
+class SRDICE(TrainedEstimator):
+    """`encoder_steps` of stage 1 and `num_steps` of stage 2; the paper takes 30,000 and 100,000."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    num_features: int = 256
+    learning_rate: float = 3e-4
+    target_rate: float = 0.005
+    batch_size: int = 256
+    encoder_steps: int = 3_000
+    num_steps: int = 10_000
+    num_records: int = 20
+    ridge: float = 1e-6
+    value: PairRule = plain_pairs
+
+    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        inputs = PairInputs.of(problem)
+        encoder_keys, successor_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
+        encoders = self._encoders(problem, inputs, encoder_keys)
+        phi = _outputs(encoders, inputs.transitions["x"])
+        grams = np.einsum("snf,sng->sfg", phi, phi, dtype=np.float64) / phi.shape[1]
+        grams += self.ridge * np.eye(self.num_features)
+        starts = inputs.choices(problem.start_observation)
+        rows = {**inputs.transitions, "row": jnp.arange(phi.shape[1])}
+        settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
+        curves = Curves()
+
+        def coefficients(networks: Perceptron) -> np.ndarray:
+            goals = np.asarray(_means(networks, *starts), np.float64)
+            return np.linalg.solve(grams, goals[:, :, None])[:, :, 0]
+
+        def record(step: int, networks: Perceptron, memory: Any) -> None:
+            ratios = np.einsum("snf,sf->sn", phi, coefficients(networks))
+            values = np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
+            curves.add(step, values, _losses(networks, phi, rows, settings))
+
+        width = rows["x"].shape[1]
+        networks, batch_keys = begin(
+            lambda key: Perceptron(width, self.hidden, num_outputs=self.num_features, key=key), successor_keys
+        )
+        networks, _ = train(
+            downhill,
+            networks,
+            {"slow": networks, "phi": phi},
+            (rows,),
+            settings,
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.num_steps,
+            num_records=self.num_records,
+            record=record,
+        )
+        solutions = coefficients(networks)
+
+        def fit(seed: int) -> Fit:
+            encoder = nth(encoders, seed)
+
+            def ratio(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+                features = jax.vmap(encoder)(inputs.encode(observations, actions))
+                return np.asarray(features, np.float64) @ solutions[seed]
+
+            rows = ratio(problem.dataset.observation, problem.dataset.action)
+            return fit_of_pair_ratio(problem, rows, ratio, self.value, curves.of(seed))
+
+        return [fit(seed) for seed in range(len(keys))]
+
+    def _encoders(self, problem: Problem, inputs: PairInputs, keys: Sequence[jax.Array]) -> Perceptron:
+        """Stage 1: one trained φ for each key."""
+        data = problem.dataset
+        x = inputs.transitions["x"]
+        width = data.observation.shape[1]
+        mean, std = mean_and_std(data.observation)
+        reward_mean, reward_std = mean_and_std(data.reward[:, None])
+        rows = {
+            "x": x,
+            "after": single((data.next_observation - mean) / std),
+            "action": x[:, width:],
+            "reward": single((data.reward[:, None] - reward_mean) / reward_std),
+        }
+
+        def make(key: jax.Array) -> dict[str, Perceptron]:
+            keys = jax.random.split(key, 1 + len(LOSS_WEIGHTS))
+            return {
+                "phi": Perceptron(x.shape[1], self.hidden[:1], num_outputs=self.num_features, key=keys[0]),
+                **{
+                    name: Perceptron(self.num_features, (), num_outputs=rows[name].shape[1], key=one_key)
+                    for name, one_key in zip(LOSS_WEIGHTS, keys[1:], strict=True)
+                },
+            }
+
+        networks, batch_keys = begin(make, keys)
+        trained, _ = train(
+            encoder_downhill,
+            networks,
+            jnp.zeros(len(keys)),
+            (rows,),
+            {},
+            keys=batch_keys,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            num_steps=self.encoder_steps,
+            num_records=1,
+            record=lambda step, networks, memory: None,
+        )
+        return trained["phi"]
+
+
+def encoder_downhill(
+    networks: dict[str, Perceptron], memory: Array, minibatches: tuple[dict[str, Array]], settings: Any, key: jax.Array
+) -> tuple[dict[str, Perceptron], Array]:
+    """The gradient of the losses of reading off next state, action and reward."""
+    (rows,) = minibatches
+
+    def loss(networks: dict[str, Perceptron]) -> Array:
+        phi = jax.vmap(networks["phi"])(rows["x"])
+        errors = {name: jnp.mean((jax.vmap(networks[name])(phi) - rows[name]) ** 2) for name in LOSS_WEIGHTS}
+        return sum((weight * errors[name] for name, weight in LOSS_WEIGHTS.items()), jnp.zeros(()))
+
+    return jax.grad(loss)(networks), memory
+
+
+def successor_loss(
+    network: Perceptron, slow: Perceptron, phi: Float[Array, "row feature"], rows: dict[str, Array], start: Array
+) -> Float[Array, ""]:
+    """½ E ‖ψ(s,a) − (1 − γ) φ(s,a) − γ m ψ̄(s′,π)‖²."""
+    after = mean_over(slow, rows["after"], rows["after_weight"])
+    errors = jax.vmap(network)(rows["x"]) - start * phi - rows["m"][:, None] * after
+    return 0.5 * jnp.mean(jnp.sum(errors**2, axis=1))
+
+
+def downhill(
+    network: Perceptron,
+    memory: dict[str, Any],
+    minibatches: tuple[dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
+) -> tuple[Perceptron, dict[str, Any]]:
+    """The semi-gradient of the successor features, and their slow copy after its step."""
+    (rows,) = minibatches
+    slow, phi = memory["slow"], memory["phi"]
+    after, after_weight = pick(rows["after"], rows["after_weight"], key)
+    rows = {**rows, "after": after, "after_weight": after_weight}
+    gradient = jax.grad(successor_loss)(network, slow, phi[rows["row"]], rows, settings["start"])
+    moved = jax.tree.map(lambda one, other: one + settings["target_rate"] * (other - one), slow, network)
+    return gradient, {"slow": moved, "phi": phi}
+
+
+@jax.jit
+def _outputs(networks: Perceptron, inputs: Array) -> Array:
+    return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
+
+
+@jax.jit
+def _means(networks: Perceptron, choices: Array, weights: Array) -> Array:
+    return jax.vmap(lambda network: jnp.mean(mean_over(network, choices, weights), axis=0))(networks)
+
+
+@jax.jit
+def _losses(networks: Perceptron, phi: Array, rows: dict[str, Array], settings: dict[str, Array]) -> Array:
+    after, weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
+    whole = {**rows, "after": after, "after_weight": weight}
+    return jax.vmap(lambda network, own: successor_loss(network, network, own, whole, settings["start"]))(networks, phi)
