@@ -24,8 +24,10 @@ check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/dev            ## speed, as ratios to a peer or to the bare matrix product of the same run
+bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios to peers of the same run
 	$(BIN)/python benchmarks/training_and_closed_form.py
+	$(BIN)/python benchmarks/closed_forms.py
+	$(BIN)/python benchmarks/against_pytorch.py
 	$(BIN)/python benchmarks/collection.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build

@@ -17,7 +17,7 @@ from test_conformance import CASES, with_rent  # noqa: E402
 from average_dice.errors import NotApplicable  # noqa: E402
 from exact_mdps import ALL  # noqa: E402
 
-EPISODES, SEEDS = 1_000, 3
+EPISODES, SEEDS = 500, 2
 
 HEAD = f"""# Errors on exact MDPs
 

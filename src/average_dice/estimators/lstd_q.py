@@ -8,7 +8,6 @@
 from dataclasses import dataclass
 
 import jax
-import numpy as np
 
 from ..problem import Problem
 from .base import Estimator, Fit
@@ -19,19 +18,14 @@ from .pair_features import LinearProblem, bounds, solve
 class LSTDQ(Estimator):
     """On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow."""
 
-    num_features: int = 300
+    num_features: int = 200
     ridge: float = 1e-3
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         linear = LinearProblem.of(problem, self.num_features, key)
-        theta = fixed_point(linear, problem, self.ridge)
+        num_rows = len(linear.logged)
+        left = linear.logged.T @ (linear.logged - problem.discount * linear.after) / num_rows
+        right = linear.logged.T @ problem.dataset.reward * (1 - problem.discount) / num_rows
+        theta = solve(left + linear.penalty(self.ridge), right)
         critic = linear.critic(theta, *bounds(problem))
         return Fit(float(critic.v(problem.start_observation).mean()), critic=critic)
-
-
-def fixed_point(linear: LinearProblem, problem: Problem, ridge: float) -> np.ndarray:
-    """θ with Φᵀ(Φ − γmΦ′)θ + λnθ = (1 − γ)Φᵀr."""
-    num_rows = len(linear.logged)
-    left = linear.logged.T @ (linear.logged - problem.discount * linear.after) / num_rows
-    right = linear.logged.T @ problem.dataset.reward * (1 - problem.discount) / num_rows
-    return solve(left + linear.penalty(ridge), right)

@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
+from .pair_features import solve
+
 
 def smallest_moments(
     left: Float[np.ndarray, "test feature"],
@@ -14,6 +16,5 @@ def smallest_moments(
     The sum over test features of squared moments is, for Fourier features, max_f L(w, f)² over the unit ball of their
     kernel, up to a constant factor.
     """
-    roots = np.sqrt(penalty)
-    stacked = np.concatenate([left, roots])
-    return np.linalg.lstsq(stacked, np.concatenate([right, np.zeros(len(roots))]))[0]
+    orthogonal, triangle = np.linalg.qr(np.concatenate([left, np.sqrt(penalty)]))
+    return solve(triangle, orthogonal[: len(right)].T @ right)

@@ -57,7 +57,7 @@ class PairFeatures:
         if self.num_actions is None:
             every = joined(np.repeat(observations, draws, axis=0), actions.reshape(rows * draws, -1), None)
             phi = self.features(every).reshape(rows, draws, -1)
-            return np.einsum("rd,rdf->rf", weights, phi, dtype=np.float64)
+            return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
         phi = self.features(observations).astype(np.float64)
         blocks = np.zeros((rows, self.num_actions, phi.shape[1]))
         for draw in range(draws):
