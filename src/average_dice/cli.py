@@ -218,13 +218,13 @@ def collect(
     task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
     out: Annotated[Path, typer.Option(help="The .parquet or .npz file to write.")],
     transitions: Annotated[int, typer.Option(help="At least so many, in whole episodes.")] = 4_000,
-    max_steps: Annotated[int, typer.Option(help="Episodes are cut after so many steps.")] = 100,
+    max_steps: Annotated[int, typer.Option(help="Episodes are cut after so many steps.", max=1_000_000)] = 100,
     noise: Annotated[
         float | None,
         typer.Option(help="Share of uniform actions, or factor on the variance; the task's own if left out."),
     ] = None,
-    policy: Annotated[Path | None, typer.Option(help="A target policy other than the shipped one.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
 ) -> None:
     """Logs a behaviour policy in a simulator.
 
@@ -249,6 +249,7 @@ def collect(
             noise=found.noise if noise is None else noise,
             seed=seed,
             make_envs=fastest_envs(),
+            policy_name="shipped" if policy is None else policy.name,
         )
     write_dataset(log, out)
     console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
@@ -257,10 +258,13 @@ def collect(
 @app.command()
 def truth(
     task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
-    discount: Annotated[list[float] | None, typer.Option(help="γ; may be given several times.")] = None,
+    discount: Annotated[
+        list[float] | None,
+        typer.Option(help="γ, once or several times; five of them if left out."),
+    ] = None,
     episodes: Annotated[int, typer.Option(help="How many on-policy episodes.")] = 1_000,
-    policy: Annotated[Path | None, typer.Option(help="A target policy other than the shipped one.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the values to this JSON file.")] = None,
 ) -> None:
     """Estimates the true value of a task's target policy by running it.
@@ -293,14 +297,15 @@ def truth(
         table.add_row(f"{row.discount:g}", f"{row.value:.5f}", f"{row.standard_error:.5f}")
     console.print(table)
     if json is not None:
-        truth_as_record(found, values, episodes, seed, make_envs, json)
+        truth_as_record(found, values, episodes, seed, make_envs, json, policy.name if policy else None)
+        console.print(f"Written to {json}.", style="dim")
 
 
 @app.command()
 def train(
     task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
     out: Annotated[Path, typer.Option(help="The policy file to write; its record goes beside it as .json.")],
-    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
     steps: Annotated[int | None, typer.Option(help="Environment steps; the task's own if left out.")] = None,
 ) -> None:
     """Trains a target policy with PPO, and goes on where it was interrupted.
@@ -314,7 +319,9 @@ def train(
     try:
         from .benchmark.training import train_and_record
     except ModuleNotFoundError as missing:
-        raise SettingError(f"training needs {missing.name}: pip install 'average-dice[train]'.") from None
+        raise SettingError(
+            f"training needs {missing.name}: install the extra `train`, from a clone: pip install -e '.[train]'."
+        ) from None
 
     console = _console()
     with _training(console) as starting:
@@ -329,7 +336,11 @@ def _policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
     from .benchmark.tasks import TASKS
     from .policies import load_policy
 
-    return target_policy(str(given)) if str(given) in TASKS else load_policy(given)
+    if str(given) in TASKS:
+        return target_policy(str(given))
+    if not Path(given).exists() and not Path(given).suffix:
+        raise SettingError(f"{given}: neither a policy file nor a task. Tasks are {', '.join(TASKS)}.")
+    return load_policy(given)
 
 
 def _console() -> "Console":

@@ -75,7 +75,17 @@ class Problem:
         """What π would do at these observations: actions, and weights that sum to one in every row."""
         if self.policy is None or not hasattr(self.policy, "weighted_actions"):
             raise NotApplicable("it needs π itself, not only its probabilities of the logged actions: give a policy")
-        return self.policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
+        actions, weights = self.policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
+        data = self.dataset
+        expected = (len(observations), weights.shape[1], *data.action.shape[1:])
+        if actions.shape != expected or (actions.dtype.kind in "iu") != data.is_discrete:
+            raise PolicyError(
+                f"the policy's actions are {actions.dtype} of shape {actions.shape}, the log's would be "
+                f"{data.action.dtype} of {expected}. Give the policy that belongs to this log."
+            )
+        if not np.isfinite(actions).all() or not np.allclose(weights.sum(axis=1), 1, atol=1e-6):
+            raise PolicyError("the policy's weighted_actions must be finite, with weights that sum to one in each row.")
+        return actions, weights
 
     @cached_property
     def log_ratio(self) -> Float[np.ndarray, " transition"]:

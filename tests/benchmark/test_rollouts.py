@@ -1,5 +1,7 @@
 """Rollouts and what is made of them, on an environment whose every answer is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ class Coins:
         self.generator = np.random.default_rng(seed)
         self.num_envs, self.max_steps = num_envs, max_steps
         self.closed = False
+        self.action_space = SimpleNamespace(n=2)
 
     def reset(self):
         self.time = np.zeros(self.num_envs)
@@ -124,6 +127,17 @@ def test_environments_are_closed_when_nobody_looks_any_more():
 def test_nothing_to_collect(settings, message):
     with pytest.raises(ad.SettingError, match=message):
         log(**settings)
+
+
+def test_policies_of_another_task_are_refused():
+    three = ad.CategoricalPolicy(Network((np.zeros((3, 1)),), (np.zeros(3),)))
+    gaussian = ad.GaussianPolicy(Network((np.zeros((1, 1)),), (np.zeros(1),)), [0.0])
+    with pytest.raises(ad.PolicyError, match="chooses among 3 actions, a coin has 2"):
+        next(roll_out(COIN, three, num_envs=2, max_steps=5, seed=0, make_envs=coins))
+    with pytest.raises(ad.PolicyError, match="a coin has discrete ones"):
+        next(roll_out(COIN, gaussian, num_envs=2, max_steps=5, seed=0, make_envs=coins))
+    with pytest.raises(ad.PolicyError, match="Hopper-v5 has continuous actions, the policy discrete ones"):
+        TASKS["Hopper-v5"].behaviour(three)
 
 
 @pytest.mark.parametrize("discounts", [(), (1.0,), (0.9, 0.0)])

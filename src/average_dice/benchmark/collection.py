@@ -21,7 +21,8 @@ from .tasks import Task
 Policy = CategoricalPolicy | GaussianPolicy
 
 LARGEST_BATCH = 64  # slots at a time: more only wait for the slowest
-NEGLIGIBLE = 1e-4  # a discount weight below this is not worth a step
+NEGLIGIBLE = 1e-4  # a discount weight below this is not worth a step …
+LEAST_HORIZON = 1_000  # … but so many steps are always made: beyond them, discounts up to 0.99 weigh nothing
 
 
 def collect(
@@ -33,6 +34,7 @@ def collect(
     noise: float,
     seed: int,
     make_envs: MakeEnvs,
+    policy_name: str = "shipped",
 ) -> LoggedDataset:
     """The first episodes that hold at least `num_transitions`, whole, none discarded, each cut after `max_steps`."""
     if num_transitions < 1 or max_steps < 1:
@@ -41,11 +43,14 @@ def collect(
     behaviour = task.behaviour(target, noise)
     steps: list[Step] = []
     lengths: dict[int, int] = {}  # of the episodes that have ended
+    found = num_episodes = 0  # transitions of the episodes 0, 1, 2, … up to the first that goes on, and their number
     for step in roll_out(task, behaviour, num_envs=num_envs, max_steps=max_steps, seed=seed, make_envs=make_envs):
         steps.append(step)
         for slot in np.flatnonzero(step.live & (step.terminated | step.truncated)):
             lengths[int(step.episode[slot])] = int(step.step[slot]) + 1
-        found, num_episodes = _in_order(lengths, num_transitions)
+        while found < num_transitions and num_episodes in lengths:
+            found += lengths[num_episodes]
+            num_episodes += 1
         report(min(found, num_transitions), num_transitions)
         if found >= num_transitions:
             break
@@ -67,22 +72,15 @@ def collect(
         metadata={
             "task": task.name,
             "behaviour": task.describe(noise),
+            "policy": policy_name,
             "noise": noise,
+            "transitions": num_transitions,
             "max_steps": max_steps,
             "seed": seed,
             "simulator": make_envs.__name__.removesuffix("_envs"),
-            "versions": simulator_versions(make_envs),
+            "versions": {"average-dice": version("average-dice"), **simulator_versions(make_envs)},
         },
     )
-
-
-def _in_order(lengths: dict[int, int], enough: int) -> tuple[int, int]:
-    """Transitions of the episodes 0, 1, 2, … up to the first missing one, and the number of these episodes."""
-    found = episode = 0
-    while found < enough and episode in lengths:
-        found += lengths[episode]
-        episode += 1
-    return found, episode
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def true_values(
         raise SettingError(f"a standard error needs at least two episodes, not {num_episodes}.")
     if not discounts or not all(0 < discount < 1 for discount in discounts):
         raise SettingError(f"discounts must lie between 0 and 1, both excluded, not {list(discounts)}.")
-    horizon = int(np.ceil(np.log(NEGLIGIBLE) / np.log(max(discounts))))
+    horizon = max(LEAST_HORIZON, int(np.ceil(np.log(NEGLIGIBLE) / np.log(max(discounts)))))
     returns = episode_returns(
         task,
         policy,
@@ -160,16 +158,24 @@ def simulator_versions(make_envs: MakeEnvs) -> dict[str, str]:
 
 
 def truth_as_record(
-    task: Task, values: Sequence[Truth], num_episodes: int, seed: int, make_envs: MakeEnvs, path: Path
+    task: Task,
+    values: Sequence[Truth],
+    num_episodes: int,
+    seed: int,
+    make_envs: MakeEnvs,
+    path: Path,
+    policy_name: str | None = None,
 ) -> None:
     """The true values as a file, with what produced them."""
+    discounts = "".join(f" --discount {value.discount:g}" for value in values)
+    policy = "" if policy_name is None else f" --policy {policy_name}"
     record = {
         "task": task.name,
         "values": [asdict(value) for value in values],
         "episodes": num_episodes,
         "seed": seed,
         "versions": simulator_versions(make_envs),
-        "command": f"average-dice truth {task.name} --episodes {num_episodes} --seed {seed}",
+        "command": f"average-dice truth {task.name}{discounts} --episodes {num_episodes} --seed {seed}{policy}",
     }
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps(record, indent=2) + "\n")

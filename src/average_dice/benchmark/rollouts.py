@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SettingError
+from ..errors import PolicyError, SettingError
 from ..policies import CategoricalPolicy, GaussianPolicy
 from .tasks import Task
 
@@ -71,6 +71,7 @@ class _Seeded:
 
     def __init__(self, envs: Any, seeds: list[int]) -> None:
         self.envs, self.seeds, self.step, self.close = envs, seeds, envs.step, envs.close
+        self.action_space = envs.single_action_space
 
     def reset(self) -> Any:
         return self.envs.reset(seed=self.seeds)
@@ -82,7 +83,9 @@ def fastest_envs() -> MakeEnvs:
         return envpool_envs
     if find_spec("gymnasium"):
         return gymnasium_envs
-    raise SettingError("rolling out needs a simulator: pip install 'average-dice[simulate]'.")
+    raise SettingError(
+        "rolling out needs a simulator: install the extra `simulate`, from a clone: pip install -e '.[simulate]'."
+    )
 
 
 def roll_out(
@@ -103,13 +106,14 @@ def roll_out(
     envs = make_envs(task.name, num_envs, max_steps, int(environment_seed))
     try:
         observation = _single(envs.reset()[0])
+        low, high = _bounds(task, policy, envs.action_space, observation)
         episode, step = np.arange(num_envs), np.zeros(num_envs, np.int64)
         live = np.ones(num_envs, bool)
         while True:
             action = policy.sample(observation, generator=generator)
             if isinstance(policy, GaussianPolicy):
                 action = _single(action)
-                outcome = envs.step(policy.clip(action))
+                outcome = envs.step(np.clip(action, low, high))
             else:
                 outcome = envs.step(action)
             after, reward, terminated, truncated, _ = outcome
@@ -134,6 +138,22 @@ def roll_out(
             observation = after
     finally:
         envs.close()
+
+
+def _bounds(
+    task: Task, policy: CategoricalPolicy | GaussianPolicy, space: Any, observation: np.ndarray
+) -> tuple[Any, Any]:
+    """The environment's own bounds on actions; raises if the policy's actions are not those of the environment."""
+    if isinstance(policy, GaussianPolicy):
+        if task.discrete or space.shape[-1] != len(policy.log_std):
+            takes = "has discrete ones" if task.discrete else f"takes {space.shape[-1]}"
+            raise PolicyError(f"the policy has actions of {len(policy.log_std)} numbers, {task.name} {takes}.")
+        return space.low, space.high
+    num_actions = policy.log_probabilities(observation).shape[1]
+    if not task.discrete or int(space.n) != num_actions:
+        takes = f"has {space.n}" if task.discrete else "takes continuous ones"
+        raise PolicyError(f"the policy chooses among {num_actions} actions, {task.name} {takes}.")
+    return None, None
 
 
 def _single(values: np.ndarray) -> np.ndarray:

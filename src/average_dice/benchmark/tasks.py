@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..errors import SettingError
+from ..errors import PolicyError, SettingError
 from ..policies import CategoricalPolicy, GaussianPolicy, mixed_with_uniform, with_scaled_variance
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.99, 0.995)
@@ -33,6 +33,9 @@ class Task:
     ) -> CategoricalPolicy | GaussianPolicy:
         """The behaviour policy: (1 − x) π + x uniform, or the Gaussian with its variance multiplied."""
         noise = self.noise if noise is None else noise
+        if isinstance(target, CategoricalPolicy) != self.discrete:
+            kinds = ("discrete", "continuous") if self.discrete else ("continuous", "discrete")
+            raise PolicyError(f"{self.name} has {kinds[0]} actions, the policy {kinds[1]} ones.")
         if isinstance(target, CategoricalPolicy):
             return mixed_with_uniform(target, noise)
         return with_scaled_variance(target, noise)

@@ -44,7 +44,11 @@ class DeepTD(TrainedEstimator):
         curves = Curves()
 
         def record(step: int, networks: Perceptron, slow: Perceptron) -> None:
-            curves.add(step, _values(networks, *starts), _losses(networks, inputs.transitions, settings))
+            curves.add(
+                step,
+                inputs.unit * np.asarray(_values(networks, *starts), np.float64),
+                _losses(networks, inputs.transitions, settings),
+            )
 
         networks, _ = train(
             downhill,
@@ -67,10 +71,10 @@ class DeepTD(TrainedEstimator):
             raise NotApplicable("training diverged: lower the learning rate")
 
         def q(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-            return np.asarray(jax.vmap(network)(inputs.encode(observations, actions)), np.float64)
+            return inputs.unit * np.asarray(jax.vmap(network)(inputs.encode(observations, actions)), np.float64)
 
         def v(observations: np.ndarray) -> np.ndarray:
-            return np.asarray(mean_over(network, *inputs.choices(observations)), np.float64)
+            return inputs.unit * np.asarray(mean_over(network, *inputs.choices(observations)), np.float64)
 
         return Fit(value, critic=Critic(q, v), history=history)
 

@@ -14,12 +14,13 @@ import jax
 import numpy as np
 
 from ..errors import NotApplicable, SettingError
+from ..labels import over_mean_at_step
 from ..problem import Problem
 from .average_dice import AverageDICE
 from .base import Critic, Estimator, Fit
 from .fqe import FittedQ
-from .importance_sampling import LogWeights, by_decision, by_decision_normalised
-from .weighting import Rows, rescaled, weight_diagnostics
+from .importance_sampling import LogWeights, by_decision
+from .weighting import NO_OVERLAP, Rows, rescaled, weight_diagnostics
 
 
 def surprise(problem: Problem, critic: Critic) -> Rows:
@@ -46,17 +47,20 @@ class DoublyRobust(Estimator):
 
     @staticmethod
     def weighted() -> "DoublyRobust":
-        return DoublyRobust(by_decision_normalised)
+        """A cut, early or late, needs no standing in: the critic knows what lies beyond it."""
+        return DoublyRobust(lambda problem: over_mean_at_step(problem, by_decision(problem)))
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         data = problem.dataset
         log_weights = self.log_weights(problem) + data.step * np.log(problem.discount)
         critic = critic_of(self.critic, problem, key)
         highest = float(log_weights.max())
-        relative = np.exp(log_weights - highest) if np.isfinite(highest) else np.zeros(data.num_transitions)
+        if highest == -np.inf:
+            raise NotApplicable(NO_OVERLAP)
+        relative = np.exp(log_weights - highest)
         correction = float(np.sum(relative * surprise(problem, critic))) / data.num_episodes
         direct = float(critic.v(problem.start_observation).mean())
-        value = direct + (rescaled(correction, highest) if correction else 0.0)
+        value = direct + rescaled(correction, highest)
         if not np.isfinite(value):
             raise NotApplicable("the products of ratios exceed float64: π and the log hardly overlap")
         diagnostics = {**weight_diagnostics(relative), "direct": direct, "correction": value - direct}

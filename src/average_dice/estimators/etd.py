@@ -2,8 +2,8 @@
 
     F_t = γ ρ_{t−1} F_{t−1} + 1,      E[F ρ φ(s) (φ(s) − γ m φ(s′))ᵀ] θ = (1 − γ) E[F ρ φ(s) r]
 
-the fixed point of the updates of Sutton, Mahmood & White (2016), solved. It learns the value of states, needs π at the
-logged actions alone, and estimates the whole of J.
+the fixed point of the updates of Sutton, Mahmood & White (2016), solved. It learns the value of states, needs π and
+μ at the logged actions alone, and estimates the whole of J.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ other away from the data. It needs π but not μ, and estimates the whole of J.
 
 Where the bound is not met, the limit is the solution of a linear system, that of LSTD-Q; where it is met, a constant
 takes the place of v. So a few solutions, each with the rows at the bound that the last one found, come close to the
-limit, and the iteration itself goes the rest of the way.
+limit, and the iteration itself goes the rest of the way. Where no value meets its bound, the result is LSTD-Q's.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,8 @@
     WIS      IS with ρ_{0:T−1} divided by its mean over episodes
     WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; the dead keep their last product
 
-(Precup, Sutton & Singh, 2000.) Where π = μ all four are the discounted return of the log.
+(Precup, Sutton & Singh, 2000.) Where π = μ and all cuts are at one length, all four are the discounted return of the
+log.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import jax
 import numpy as np
 
 from ..errors import NotApplicable
-from ..labels import over_mean_at_step
+from ..labels import log_watched, over_mean_at_step
 from ..problem import LOWEST_LOG_PRODUCT, Problem
 from .base import Estimator, Fit
 from .weighting import NO_OVERLAP, NOTHING_BEYOND, Rows, is_cut, rescaled, weight_diagnostics
@@ -43,8 +44,8 @@ def by_episode_normalised(problem: Problem) -> Rows:
 
 
 def by_decision_normalised(problem: Problem) -> Rows:
-    """log of ρ_{0:t} over its mean over episodes at t."""
-    return over_mean_at_step(problem, by_decision(problem))
+    """log of ρ_{0:t} over its mean over episodes at t; those still watched stand for those cut before."""
+    return over_mean_at_step(problem, by_decision(problem)) - log_watched(problem)[problem.dataset.step]
 
 
 @dataclass(frozen=True)

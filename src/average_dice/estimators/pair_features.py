@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import NotApplicable
+from ..errors import NotApplicable, PolicyError
 from ..models.pairs import PairFeatures
 from ..policies.base import WeightedActions
 from ..problem import Problem
@@ -42,7 +42,10 @@ def number_of_actions(problem: Problem) -> int | None:
     if not problem.dataset.is_discrete:
         return None
     actions, _ = drawn_actions(problem, problem.start_observation[:1])
-    return int(max(actions.max(), problem.dataset.action.max())) + 1
+    number, seen = int(actions.max()) + 1, int(problem.dataset.action.max())
+    if seen >= number:
+        raise PolicyError(f"the log has action {seen}, the policy has actions 0 to {number - 1}.")
+    return number
 
 
 @dataclass(frozen=True, eq=False)

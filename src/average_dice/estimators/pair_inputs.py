@@ -25,6 +25,7 @@ class PairInputs:
 
     transitions: dict[str, Any]
     starts: dict[str, Any]
+    unit: float  # rewards come divided by it, so that networks need not grow with the unit that rewards are paid in
     encode: Callable[[np.ndarray, np.ndarray], Array]  # (observations, actions) → inputs
     choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, draw, input], weights
 
@@ -33,6 +34,9 @@ class PairInputs:
         data = problem.dataset
         num_actions = number_of_actions(problem)
         mean, std = mean_and_std(joined(data.observation, data.action, num_actions))
+        if num_actions is not None:  # a rare action would stand far out
+            mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
+        unit = float(np.abs(data.reward).max()) or 1.0
 
         def encode(observations: np.ndarray, actions: np.ndarray) -> Array:
             return single((joined(observations, actions, num_actions) - mean) / std)
@@ -50,10 +54,11 @@ class PairInputs:
                 "x": encode(data.observation, data.action),
                 "after": after,
                 "after_weight": after_weight if all_of_them else None,
-                "r": single(data.reward),
+                "r": single(data.reward / unit),
                 "m": single(problem.discount * ~data.terminated),
             },
             {"x": start, "weight": start_weight if all_of_them else None},
+            unit,
             encode,
             choices,
         )

@@ -123,6 +123,7 @@ class SaddlePoint(TrainedEstimator):
 
         def record(step: int, players: Players, memory: Memory) -> None:
             ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, starts, settings)
+            direct = inputs.unit * np.asarray(direct, np.float64)
             curves.add(step, self._values(problem, np.asarray(ratios, np.float64), direct), losses)
 
         _, memory = train(
@@ -150,9 +151,9 @@ class SaddlePoint(TrainedEstimator):
             "lam": jnp.zeros(()),
         }
 
-    def _values(self, problem: Problem, ratios: np.ndarray, direct: Array) -> np.ndarray:
+    def _values(self, problem: Problem, ratios: np.ndarray, direct: np.ndarray) -> np.ndarray:
         if self.value is None:
-            return np.asarray(direct, np.float64)
+            return direct
         return np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
 
     def _fit(
@@ -173,10 +174,10 @@ class SaddlePoint(TrainedEstimator):
             raise NotApplicable("training diverged: lower the learning rate")
 
         def q(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-            return np.asarray(jax.vmap(players["q"])(inputs.encode(observations, actions)), np.float64)
+            return inputs.unit * np.asarray(jax.vmap(players["q"])(inputs.encode(observations, actions)), np.float64)
 
         def v(observations: np.ndarray) -> np.ndarray:
-            return np.asarray(mean_over(players["q"], *inputs.choices(observations)), np.float64)
+            return inputs.unit * np.asarray(mean_over(players["q"], *inputs.choices(observations)), np.float64)
 
         return Fit(float(history.value[-1]), critic=Critic(q, v), history=history)
 

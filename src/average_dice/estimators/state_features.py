@@ -25,7 +25,7 @@ class StateFeatures:
         data = problem.dataset
         features = FeatureMap.draw(data.observation, num_features, generator_from(key))
         logged = features(data.observation).astype(np.float64)
-        after = np.where(data.terminated[:, None], 0.0, features(data.next_observation))
+        after = np.where(data.terminated[:, None], 0.0, features(data.next_observation).astype(np.float64))
         return StateFeatures(features, logged, after, logged[data.starts])
 
     def __call__(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:

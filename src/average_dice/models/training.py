@@ -51,7 +51,7 @@ def train(
     stacked = jnp.stack(list(keys))
     record(0, parameters, memory)
     done = 0
-    for until in np.unique(np.linspace(0, num_steps, num_records + 1).round().astype(int))[1:]:
+    for until in np.unique(np.linspace(0, num_steps, max(num_records, 1) + 1).round().astype(int))[1:]:
         parameters, memory, optimiser_state = _steps(
             downhill,
             (parameters, memory, optimiser_state),
