@@ -20,6 +20,7 @@ from exact_mdps import clock, early_termination, random_mdp, rare_state, sticky_
 KEY = jax.random.key(0)
 NETWORK = {"hidden": (64,), "num_steps": 3_000, "num_records": 3}
 SADDLE = {**NETWORK, "learning_rate": 3e-4, "num_steps": 6_000}
+SUCCESSOR = {"target_rate": 0.05, "num_steps": 3_000, "encoder_steps": 500, "num_records": 2}
 FASTER = {**SADDLE, "learning_rate": 1e-3}  # nothing but the other player holds them back
 
 
@@ -73,7 +74,7 @@ TRAINED = {
     "best-dice": Case(registered("best-dice", **SADDLE), tolerance=0.06),
     "mwl": Case(registered("mwl", **FASTER), tolerance=0.15),
     "mql": Case(registered("mql", **FASTER), tolerance=0.15),
-    "sr-dice": Case(SRDICE((32, 32), 32, target_rate=0.05, num_steps=3_000, encoder_steps=500), tolerance=0.06),
+    "sr-dice": Case(SRDICE((32, 32), 32, **SUCCESSOR), tolerance=0.06),
 }
 # They estimate the behaviour policy, or (the paper's network, on labels that vanish) need more than a test's time.
 ELSEWHERE = {"average-reward", "behaviour-return", "average-dice-paper"}

@@ -51,7 +51,7 @@ class SRDICE(TrainedEstimator):
         grams = np.einsum("snf,sng->sfg", phi, phi, dtype=np.float64) / phi.shape[1]
         grams += self.ridge * np.eye(self.num_features)
         starts = inputs.choices(problem.start_observation)
-        rows = {**inputs.transitions, "row": jnp.arange(phi.shape[1])}
+        rows = inputs.transitions
         settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
         curves = Curves()
 
@@ -62,7 +62,7 @@ class SRDICE(TrainedEstimator):
         def record(step: int, networks: Perceptron, memory: Any) -> None:
             ratios = np.einsum("snf,sf->sn", phi, coefficients(networks))
             values = np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
-            curves.add(step, values, _losses(networks, phi, rows, settings))
+            curves.add(step, values, _losses(networks, encoders, rows, settings))
 
         width = rows["x"].shape[1]
         networks, batch_keys = begin(
@@ -71,7 +71,7 @@ class SRDICE(TrainedEstimator):
         networks, _ = train(
             downhill,
             networks,
-            {"slow": networks, "phi": phi},
+            {"slow": networks, "encoder": encoders},
             (rows,),
             settings,
             keys=batch_keys,
@@ -151,9 +151,10 @@ def encoder_downhill(
 
 
 def successor_loss(
-    network: Perceptron, slow: Perceptron, phi: Float[Array, "row feature"], rows: dict[str, Array], start: Array
+    network: Perceptron, slow: Perceptron, encoder: Perceptron, rows: dict[str, Array], start: Array
 ) -> Float[Array, ""]:
     """½ E ‖ψ(s,a) − (1 − γ) φ(s,a) − γ m ψ̄(s′,π)‖²."""
+    phi = jax.vmap(encoder)(rows["x"])
     after = mean_over(slow, rows["after"], rows["after_weight"])
     errors = jax.vmap(network)(rows["x"]) - start * phi - rows["m"][:, None] * after
     return 0.5 * jnp.mean(jnp.sum(errors**2, axis=1))
@@ -168,12 +169,12 @@ def downhill(
 ) -> tuple[Perceptron, dict[str, Any]]:
     """The semi-gradient of the successor features, and their slow copy after its step."""
     (rows,) = minibatches
-    slow, phi = memory["slow"], memory["phi"]
+    slow, encoder = memory["slow"], memory["encoder"]
     after, after_weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": after_weight}
-    gradient = jax.grad(successor_loss)(network, slow, phi[rows["row"]], rows, settings["start"])
+    gradient = jax.grad(successor_loss)(network, slow, encoder, rows, settings["start"])
     moved = jax.tree.map(lambda one, other: one + settings["target_rate"] * (other - one), slow, network)
-    return gradient, {"slow": moved, "phi": phi}
+    return gradient, {"slow": moved, "encoder": encoder}
 
 
 @jax.jit
@@ -187,7 +188,11 @@ def _means(networks: Perceptron, choices: Array, weights: Array) -> Array:
 
 
 @jax.jit
-def _losses(networks: Perceptron, phi: Array, rows: dict[str, Array], settings: dict[str, Array]) -> Array:
+def _losses(networks: Perceptron, encoders: Perceptron, rows: dict[str, Array], settings: dict[str, Array]) -> Array:
     after, weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
     whole = {**rows, "after": after, "after_weight": weight}
-    return jax.vmap(lambda network, own: successor_loss(network, network, own, whole, settings["start"]))(networks, phi)
+
+    def loss(network: Perceptron, encoder: Perceptron) -> Array:
+        return successor_loss(network, network, encoder, whole, settings["start"])
+
+    return jax.vmap(loss)(networks, encoders)
