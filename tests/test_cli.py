@@ -112,7 +112,7 @@ def test_a_bad_log_is_named_with_its_rows(tmp_path):
         ((LOG, "--policy", POLICY, "--discount", "1.5"), "the discount must lie between 0 and 1"),
         ((LOG, "--policy", POLICY, "--discount", "0.95", "--estimators", "best"), "unknown estimator 'best'"),
         ((LOG, "--policy", LOG, "--discount", "0.95"), "not a readable safetensors file"),
-        ((LOG, "--policy", "nowhere", "--discount", "0.95"), "no such file"),
+        ((LOG, "--policy", "nowhere", "--discount", "0.95"), "neither a policy file nor a task"),
         (("nowhere.parquet", "--policy", POLICY, "--discount", "0.95"), "no such file"),
         ((POLICY, "--policy", POLICY, "--discount", "0.95"), "unknown kind of file"),
         ((LOG, "--policy", POLICY, "--discount", "0.95", "--json", "no/where.json"), "its folder does not exist"),
