@@ -70,12 +70,10 @@ def test_a_restored_model_is_the_saved_one(tmp_path):
     training._restore(restored, again, SHORT, 0, path)
     for one, other in zip(saved.policy.parameters(), restored.policy.parameters(), strict=True):
         assert torch.equal(one, other)
-    for one, other in zip(
-        saved.policy.optimizer.state_dict()["state"].values(),
-        restored.policy.optimizer.state_dict()["state"].values(),
-        strict=True,
-    ):
-        assert all(torch.equal(one[name], other[name]) for name in one)
+    moments, restored_moments = (model.policy.optimizer.state_dict()["state"] for model in (saved, restored))
+    assert set(moments) == set(restored_moments)
+    for index, state in moments.items():
+        assert all(torch.equal(state[name], restored_moments[index][name]) for name in state), index
     np.testing.assert_array_equal(envs.obs_rms.var, again.obs_rms.var)
     assert envs.ret_rms.count == again.ret_rms.count
     assert restored.num_timesteps == saved.num_timesteps
