@@ -160,7 +160,8 @@ def test_trained_methods_recover_value_and_ratio(name, mdp_name):
         share = mdp.logged[:, None] * mdp.behaviour
     else:
         return
-    assert np.sqrt(np.sum(share * (found - exact) ** 2)) < (0.3 if name == "mwl" else 0.15)
+    # A constant would be off by 0.2 for pairs and, on the first MDP, by 0.05 for states.
+    assert np.sqrt(np.sum(share * (found - exact) ** 2)) < 0.04
 
 
 WHOLE = [name for name, case in CLOSED_FORMS.items() if case.estimates == "whole"]

@@ -13,7 +13,7 @@ part λ of a label that crosses the cut would have gone on; it stands on the sta
 if the process stayed there. For λ = 0 nothing is left to stand for; for λ = 1 it is the whole mass beyond the cut.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
@@ -23,7 +23,9 @@ from ..problem import Problem
 from .base import Estimator, Fit
 from .pair_features import solve
 from .state_features import StateFeatures
-from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
+from .weighting import ValueRule, fit_of_state_ratio, flow_normalised, is_cut
+
+STAYS = "what crosses the cut by its trace stays where it was cut"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class AverageDICELambda(Estimator):
         first = (1 - problem.discount) * states.start.mean(axis=0)
         right = first + states.after.T @ (factor * known) / num_rows
         theta = solve(left + states.penalty(self.ridge), right)
-        return fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
+        fit = fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
+        return replace(fit, notes=(*fit.notes, *([STAYS] if is_cut(problem) else [])))
 
 
 def labels_after(problem: Problem, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,11 @@ def surprise(problem: Problem, critic: Critic) -> Rows:
     return (1 - discount) * data.reward + discount * after - critic.q(data.observation, data.action)
 
 
+def by_decision_over_mean(problem: Problem) -> Rows:
+    """log of ρ_{0:t} over its mean over episodes at t."""
+    return over_mean_at_step(problem, by_decision(problem))
+
+
 def critic_of(method: Estimator, problem: Problem, key: jax.Array) -> Critic:
     """What the method says about states and actions."""
     found = method.fit(problem, key=key).critic
@@ -48,7 +53,7 @@ class DoublyRobust(Estimator):
     @staticmethod
     def weighted() -> "DoublyRobust":
         """A cut, early or late, needs no standing in: the critic knows what lies beyond it."""
-        return DoublyRobust(lambda problem: over_mean_at_step(problem, by_decision(problem)))
+        return DoublyRobust(by_decision_over_mean)
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         data = problem.dataset
