@@ -11,7 +11,7 @@ from average_dice.benchmark.targets import target_policy
 from average_dice.benchmark.tasks import find_task
 
 TASK = find_task("Hopper-v5")
-SIZES, MAX_STEPS, ROUNDS = (4_000, 16_000), 100, 3
+SIZES, MAX_STEPS, ROUNDS = (4_000, 16_000), 100, 5
 
 
 def plain_loop(num_transitions: int) -> int:

@@ -59,16 +59,17 @@ def collect(
     def column(name: str) -> np.ndarray:
         return np.array([getattr(step, name) for step in steps])[kept]
 
+    observation, action = column("observation"), column("action")
     return LoggedDataset(
         episode=column("episode"),
         step=column("step"),
-        observation=column("observation"),
-        action=column("action"),
+        observation=observation,
+        action=action,
         reward=column("reward"),
         next_observation=column("next_observation"),
         terminated=column("terminated"),
         truncated=column("truncated"),
-        behaviour_log_prob=column("log_prob"),
+        behaviour_log_prob=behaviour.log_prob(observation, action),
         metadata={
             "task": task.name,
             "behaviour": task.describe(noise),

@@ -1,7 +1,7 @@
 """Rollouts: many episodes in lockstep, through EnvPool if installed, else through Gymnasium's vector environments.
 
-A policy acts on what is logged: observations and actions are rounded to float32 first, so that the log-probabilities in
-the log are exactly those of its rows. The environment gets the clipped action, the log the unclipped one.
+A policy acts on what is logged: observations and actions are rounded to float32 first, so that log-probabilities of the
+log's rows are exactly those of the actions taken. The environment gets the clipped action, the log the unclipped one.
 
 Episodes are numbered before they begin, round and round the slots, and a log is the first so many of them: taking
 whichever episodes are finished first would prefer the short ones.
@@ -29,7 +29,6 @@ class Step:
     live: np.ndarray
     observation: np.ndarray
     action: np.ndarray
-    log_prob: np.ndarray
     reward: np.ndarray
     next_observation: np.ndarray
     terminated: np.ndarray
@@ -118,14 +117,12 @@ def roll_out(
                 outcome = envs.step(action)
             after, reward, terminated, truncated, _ = outcome
             after = _single(after)
-            log_prob = policy.log_prob(observation, action)
             yield Step(
                 episode=episode,
                 step=step,
                 live=live,
                 observation=observation,
                 action=action,
-                log_prob=log_prob,
                 reward=np.asarray(reward, np.float64),
                 next_observation=after,
                 terminated=terminated,
