@@ -1,6 +1,7 @@
 """Training steps a second against a plain PyTorch loop of the same work, in the same run: `make bench`.
 
-Deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one draw of π's next action for each row.
+Deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one draw of π's next action for each row, all
+starts in every step.
 """
 
 import time
@@ -66,22 +67,29 @@ def torch_best_dice(problem: ad.Problem) -> Callable[[], None]:
     rows = tensors(problem)
     q, zeta = networks(rows["x"].shape[1], 2)
     lam = torch.zeros((), requires_grad=True)
-    down = torch.optim.Adam([*q.parameters(), lam], lr=1e-4)
-    up = torch.optim.Adam(zeta.parameters(), lr=1e-4, maximize=True)
+    down = torch.optim.Adam([*q.parameters(), lam], lr=1e-4, betas=(0.0, 0.999))
+    up = torch.optim.Adam(zeta.parameters(), lr=1e-4, betas=(0.0, 0.999), maximize=True)
+    players = [*q.parameters(), *zeta.parameters(), lam]
+    averages = [player.detach().clone() for player in players]
+    before = [torch.zeros_like(player) for player in players]
     scale = 1 / (1 - problem.discount)
 
     def run() -> None:
         for _ in range(STEPS):
             chosen = torch.randint(len(rows["x"]), (BATCH,))
             draw = torch.randint(rows["after"].shape[1], (BATCH,))
-            start = rows["start"][torch.randint(len(rows["start"]), (BATCH,)), draw]
             x, ratio = rows["x"][chosen], zeta(rows["x"][chosen])[:, 0] ** 2
             after = scale * q(rows["after"][chosen, draw])[:, 0]
             balance = rows["r"][chosen] + rows["m"][chosen] * after - scale * q(x)[:, 0] - lam
-            value = q(start).mean() + lam + (ratio * balance - 0.5 * ratio**2).mean()
+            value = q(rows["start"]).mean() + lam + (ratio * balance - 0.5 * ratio**2).mean()
             down.zero_grad()
             up.zero_grad()
             value.backward()
+            for index, player in enumerate(players):  # optimistic steps, running averages
+                now = player.grad.clone()
+                player.grad.mul_(2).sub_(before[index])
+                before[index] = now
+                averages[index].lerp_(player.detach(), 0.002)
             down.step()
             up.step()
 

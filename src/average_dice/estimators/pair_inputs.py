@@ -49,6 +49,8 @@ class PairInputs:
         after, after_weight = choices(data.next_observation)
         start, start_weight = choices(problem.start_observation)
         all_of_them = num_actions is not None
+        if not all_of_them:  # each drawn action of a start is a row of its own
+            start, start_weight = start.reshape(-1, 1, start.shape[-1]), jnp.ones((start_weight.size, 1))
         return PairInputs(
             {
                 "x": encode(data.observation, data.action),
@@ -57,7 +59,7 @@ class PairInputs:
                 "r": single(data.reward / unit),
                 "m": single(problem.discount * ~data.terminated),
             },
-            {"x": start, "weight": start_weight if all_of_them else None},
+            {"x": start, "weight": start_weight},
             unit,
             encode,
             choices,
@@ -77,7 +79,8 @@ def pick(
 
 def mean_over(network: Callable[[Array], Array], choices: Array, weights: Array) -> Array:
     """Σ_draws weight · network(choice), for each row."""
-    return jnp.einsum("rd,rd...->r...", weights, jax.vmap(jax.vmap(network))(choices))
+    outputs = jax.vmap(network)(choices.reshape(-1, choices.shape[-1]))  # one long batch: faster than two axes
+    return jnp.einsum("rd,rd...->r...", weights, outputs.reshape(*weights.shape, *outputs.shape[1:]))
 
 
 def single(values: Any) -> Array:

@@ -118,11 +118,10 @@ class SaddlePoint(TrainedEstimator):
             "average_rate": self.average_rate,
         }
         players, batch_keys = begin(lambda key: self._players(rows["x"].shape[1], key), keys)
-        starts = inputs.choices(problem.start_observation)
         curves = Curves()
 
         def record(step: int, players: Players, memory: Memory) -> None:
-            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, starts, settings)
+            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, settings)
             direct = inputs.unit * np.asarray(direct, np.float64)
             curves.add(step, self._values(problem, np.asarray(ratios, np.float64), direct), losses)
 
@@ -212,11 +211,9 @@ def downhill(
 ) -> tuple[Players, Memory]:
     """Q and λ go down, ζ goes up, each along 2 g_t − g_{t−1}."""
     rows, starts = minibatches
-    after_key, start_key = jax.random.split(key)
-    after, after_weight = pick(rows["after"], rows["after_weight"], after_key)
-    first, first_weight = pick(starts["x"], starts["weight"], start_key)
+    after, after_weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": after_weight}
-    gradient = jax.grad(objective)(players, rows, {"x": first, "weight": first_weight}, settings)
+    gradient = jax.grad(objective)(players, rows, starts, settings)
     gradient["zeta"] = jax.tree.map(jnp.negative, gradient["zeta"])
     optimistic = jax.tree.map(lambda now, then: 2 * now - then, gradient, memory["gradient"])
     rate = settings["average_rate"]
@@ -229,17 +226,14 @@ def _looked_at(
     players: Players,
     rows: dict[str, Array],
     starts: dict[str, Array],
-    choices: tuple[Array, Array],
     settings: dict[str, Array],
 ) -> tuple[Array, Array, Array]:
     """ζ on the rows, E[q(s₀,π)], and the objective with one of π's actions at each state where they were drawn."""
-    key = jax.random.key(0)
-    after, after_weight = pick(rows["after"], rows["after_weight"], key)
+    after, after_weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
     whole = {**rows, "after": after, "after_weight": after_weight}
-    first = dict(zip(("x", "weight"), choices, strict=True))
 
     def one(players: Players) -> tuple[Array, Array, Array]:
-        direct = jnp.mean(mean_over(players["q"], *choices))
-        return zeta(players, rows["x"], settings), direct, objective(players, whole, first, settings)
+        direct = jnp.mean(mean_over(players["q"], starts["x"], starts["weight"]))
+        return zeta(players, rows["x"], settings), direct, objective(players, whole, starts, settings)
 
     return jax.vmap(one)(players)

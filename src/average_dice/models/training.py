@@ -43,7 +43,8 @@ def train(
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
       without Adam: a dual variable, a target network.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
-      that need them, its starts. `settings`: numbers that `downhill` needs.
+      that need them, its starts. A group no larger than a minibatch is taken whole in every step.
+    - `settings`: numbers that `downhill` needs.
     - `record(step, parameters, memory)` is called before the first step and at `num_records` points from there to the
       last. `momentum` is Adam's β₁.
     """
@@ -113,5 +114,7 @@ def _steps(
 
 
 def _minibatch(rows: Tree, num_rows: int, batch_size: int, key: jax.Array) -> Tree:
+    if num_rows <= batch_size:
+        return rows
     chosen = jax.random.randint(key, (batch_size,), 0, num_rows)
     return jax.tree.map(lambda column: column[chosen], rows)
