@@ -1,7 +1,7 @@
 """Training steps a second against a plain PyTorch loop of the same work, in the same run: `make bench`.
 
-Deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one draw of π's next action for each row, all
-starts in every step.
+Deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one of π's next actions for each row, and
+all starts in every step.
 """
 
 import time

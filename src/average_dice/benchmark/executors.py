@@ -1,0 +1,133 @@
+"""Who does the work: processes of this machine, or a Ray cluster. Both run the same function on the same units.
+
+Every worker has one thread: workers do not fight over cores, and a sum adds up in the same order wherever it is formed,
+so both give the same numbers to the last digit.
+"""
+
+import multiprocessing
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any
+
+from ..errors import SettingError
+from .units import Unit
+
+Work = Callable[[Unit], list[dict[str, Any]]]
+Finished = tuple[Unit, list[dict[str, Any]]]
+Executor = Callable[[Work, Sequence[Unit]], Iterator[Finished]]
+
+ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
+RETRIES = 3  # of what a worker was doing when it died
+
+
+def num_cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def local(num_processes: int | None = None) -> Executor:
+    """Processes of this machine, one for each core. What a dying one was doing is done again by another."""
+
+    def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
+        left = list(units)
+        deaths = 0
+        while left:
+            count = min(num_processes or num_cores(), len(left))
+            with _environment(ONE_THREAD):
+                pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent)
+                futures = {pool.submit(work, unit): unit for unit in left}
+                try:
+                    for future in as_completed(futures):
+                        result = future.result()
+                        left.remove(futures[future])
+                        yield futures[future], result
+                except BrokenProcessPool:
+                    deaths += 1
+                    if deaths > RETRIES:
+                        raise SettingError(
+                            f"workers died {deaths} times, perhaps for want of memory. Use fewer processes."
+                        ) from None
+                finally:
+                    _stop(pool)
+
+    return run
+
+
+def ray_cluster(address: str | None = None) -> Executor:
+    """A Ray cluster: that at `address` (of `ray start --head`), or one started here for the time of the work."""
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise SettingError("this needs Ray: install the extra `ray`, from a clone: pip install -e '.[ray]'.") from None
+    if address is not None:
+        _check_address(address)
+
+    def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
+        begin = {"num_cpus": num_cores(), "include_dashboard": False} if address is None else {"address": address}
+        try:
+            ray.init(**begin, log_to_driver=False, logging_level="error", runtime_env={"env_vars": ONE_THREAD})
+        except (ConnectionError, RuntimeError) as error:
+            raise SettingError(f"no Ray cluster at {address}: {error}") from None
+        try:
+            remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
+            waiting = {remote.remote(unit): unit for unit in units}
+            while waiting:
+                for finished in ray.wait(list(waiting), num_returns=1)[0]:
+                    yield waiting.pop(finished), ray.get(finished)
+        finally:
+            ray.shutdown()
+
+    return run
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=5):
+            pass
+    except (OSError, ValueError, OverflowError):
+        raise SettingError(
+            f"nothing answers at {address}. Start a cluster with `ray start --head` and give the address it prints."
+        ) from None
+
+
+def _leave_with_parent() -> None:
+    """A worker ends when the process that started it has been killed, rather than wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """Ends the workers at once, also in the middle of something: a unit half done is worth nothing."""
+    processes = list((pool._processes or {}).values()) if sys.version_info < (3, 14) else []
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Processes started within inherit these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

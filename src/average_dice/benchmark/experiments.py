@@ -1,0 +1,128 @@
+"""The experiments: what each varies, as units of work. A preset says how much of it.
+
+- main: every method at γ = 0.95, its error against training steps.
+- robustness: one axis at a time around main: discount, transitions, length of episodes, noise.
+- tuning: the paper's grid for its own method, with and without the truth.
+- ablation: the paper's method with and without the regulariser of the mass.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from ..errors import SettingError
+from ..estimators import REGISTRY
+from .runs import trains
+from .tasks import DISCOUNTS, TRANSITIONS, Task, find_task
+from .units import Method, Setting, Unit
+
+PAPER = "average-dice-paper"  # the method that tuning and ablation are about
+AXES = ("discount", "transitions", "max_steps", "noise")
+
+
+@dataclass(frozen=True)
+class Main:
+    """Closed forms on `logs` logs of each task, trained methods on the first `trained_logs`, with `seeds` each.
+
+    `steps`: how long each method trains. A method that trains and is not in it is left out.
+    """
+
+    tasks: tuple[str, ...]
+    estimators: tuple[str, ...]
+    logs: int
+    trained_logs: int
+    seeds: int
+    records: int
+    steps: Mapping[str, int] = field(default_factory=dict)
+
+    def settings(self, task: Task) -> list[Setting]:
+        return [Setting.of(task)]
+
+    def units(self, experiment: str) -> Iterator[Unit]:
+        closed = tuple(Method(name) for name in self.estimators if not trains(REGISTRY[name].make()))
+        trained = [Method(name, self.steps[name], self.records) for name in self.estimators if name in self.steps]
+        for log, name in product(range(max(self.logs, self.trained_logs)), self.tasks):
+            for setting in self.settings(find_task(name)):
+                if log < self.logs and closed:
+                    yield Unit(experiment, name, setting, log, 1, closed)
+                if log < self.trained_logs:
+                    yield from (Unit(experiment, name, setting, log, self.seeds, (method,)) for method in trained)
+
+
+@dataclass(frozen=True)
+class Robustness(Main):
+    """The same at every setting of the `axes`."""
+
+    axes: tuple[str, ...] = AXES
+
+    def settings(self, task: Task) -> list[Setting]:
+        middle = Setting.of(task)
+        grids = {
+            "discount": [replace(middle, discount=value) for value in DISCOUNTS],
+            "transitions": [replace(middle, transitions=value) for value in TRANSITIONS],
+            "max_steps": [replace(middle, max_steps=value) for value in task.lengths],
+            "noise": [replace(middle, noise=value) for value in task.noises],
+        }
+        return list(dict.fromkeys(setting for axis in self.axes for setting in grids[axis]))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Every combination of λ₁ (`ridges`), λ₂ (`mass_weights`) and rate, fitted to 80 % of the episodes.
+
+    The other 20 % give the loss by which a user would choose, without the truth.
+    """
+
+    tasks: tuple[str, ...]
+    logs: int
+    seeds: int
+    steps: int
+    ridges: tuple[float, ...] = (0.0, 0.001, 0.01, 0.1)
+    mass_weights: tuple[float, ...] = (0.5, 2.0, 10.0, 20.0)
+    learning_rates: tuple[float, ...] = (5e-5, 1e-4, 5e-4, 1e-3, 5e-3)
+    held_out: float = 0.2
+
+    def units(self, experiment: str) -> Iterator[Unit]:
+        grid = list(product(self.ridges, self.mass_weights, self.learning_rates))
+        for log, name, (ridge, mass_weight, rate) in product(range(self.logs), self.tasks, grid):
+            options = {
+                "ridge": ridge,
+                "mass_weight": mass_weight,
+                "learning_rate": rate,
+                "held_out": self.held_out,
+            }
+            method = Method(PAPER, self.steps, 1, options)
+            yield Unit(experiment, name, Setting.of(find_task(name)), log, self.seeds, (method,))
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The paper's method at several λ₂ (`mass_weights`), 0 among them."""
+
+    tasks: tuple[str, ...]
+    logs: int
+    seeds: int
+    steps: int
+    records: int
+    mass_weights: tuple[float, ...] = (0.0, 0.5)
+
+    def units(self, experiment: str) -> Iterator[Unit]:
+        for log, name, mass_weight in product(range(self.logs), self.tasks, self.mass_weights):
+            method = Method(PAPER, self.steps, self.records, {"mass_weight": mass_weight})
+            yield Unit(experiment, name, Setting.of(find_task(name)), log, self.seeds, (method,))
+
+
+Plan = Main | Robustness | Tuning | Ablation
+
+EXPERIMENTS: dict[str, Callable[..., Plan]] = {
+    "main": Main,
+    "robustness": Robustness,
+    "tuning": Tuning,
+    "ablation": Ablation,
+}
+
+
+def find_experiment(name: str) -> Callable[..., Plan]:
+    if name not in EXPERIMENTS:
+        raise SettingError(f"unknown experiment {name!r}. Known are {', '.join(EXPERIMENTS)}, claims.")
+    return EXPERIMENTS[name]

@@ -1,0 +1,34 @@
+"""Running an experiment: what is not in the store yet is done, by whatever executor, and written as it comes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..progress import report
+from .executors import Executor
+from .experiments import Plan
+from .runs import Row, run, versions
+from .store import Store
+from .units import Unit
+
+Finished = Callable[[Unit, list[Row]], None]
+
+
+def run_experiment(
+    experiment: str,
+    plan: Plan,
+    directory: Path,
+    executor: Executor,
+    finished: Finished = lambda unit, rows: None,
+) -> Store:
+    """Runs what is left of the experiment and gathers its rows; `finished` hears of every unit."""
+    units = list(plan.units(experiment))
+    store = Store.open(directory, experiment, plan, versions())
+    done = store.done()
+    left = [unit for unit in units if unit.key not in done]
+    report(len(units) - len(left), len(units))
+    for count, (unit, rows) in enumerate(executor(run, left), start=len(units) - len(left) + 1):
+        store.add(unit, rows)
+        finished(unit, rows)
+        report(count, len(units))
+    store.gather()
+    return store

@@ -1,0 +1,136 @@
+"""Running a unit: its log is collected, its methods are fitted, and each fit becomes a row."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import jax
+
+from ..data import LoggedDataset
+from ..errors import NotApplicable, SettingError
+from ..estimators import REGISTRY, SRDICE, AverageDICE, Estimator
+from ..models import NetworkRegression
+from ..models.held_out import HeldOut
+from ..problem import Problem
+from .collection import collect, simulator_versions
+from .rollouts import fastest_envs
+from .targets import target_policy, truth_record
+from .tasks import find_task
+from .units import Method, Unit
+
+Row = dict[str, Any]
+
+ENCODER_SHARE = 0.3  # SR-DICE's encoder trains for so many of the steps of its successor features, as in its paper
+
+
+def run(unit: Unit) -> list[Row]:
+    """The rows of a unit, one for each method and seed. The same unit gives the same rows but for their seconds."""
+    setting = unit.setting
+    log = log_of(unit.task, setting.transitions, setting.max_steps, setting.noise, unit.log)
+    problem = Problem(log, target_policy(unit.task), setting.discount)
+    truth, truth_error = true_value(unit.task, setting.discount)
+    keys = [jax.random.fold_in(jax.random.key(seed), unit.log) for seed in range(unit.num_seeds)]
+    rows = []
+    for method in unit.methods:
+        start = time.perf_counter()
+        try:
+            fits = [_outcome(fit) for fit in make(method).fit_many(problem, keys=keys)]
+        except NotApplicable as reason:
+            fits = [{"notes": f"not applicable, because {reason}"}] * len(keys)
+        seconds = (time.perf_counter() - start) / len(keys)
+        for seed, fit in enumerate(fits):
+            rows.append(
+                {
+                    "unit": unit.key,
+                    "experiment": unit.experiment,
+                    "task": unit.task,
+                    "estimator": method.estimator,
+                    "options": json.dumps(dict(method.options), sort_keys=True),
+                    "discount": setting.discount,
+                    "transitions": setting.transitions,
+                    "max_steps": setting.max_steps,
+                    "noise": setting.noise,
+                    "log": unit.log,
+                    "seed": seed,
+                    "truth": truth,
+                    "truth_standard_error": truth_error,
+                    "seconds": seconds,
+                    **fit,
+                }
+            )
+    return rows
+
+
+def make(method: Method) -> Estimator:
+    """The estimator, with the training length and the options of the method."""
+    estimator = REGISTRY[method.estimator].make()
+    if method.options:
+        if not (isinstance(estimator, AverageDICE) and isinstance(estimator.model, NetworkRegression)):
+            raise SettingError(f"{method.estimator} has no options to vary.")
+        options: dict[str, Any] = dict(method.options)
+        held_out = options.pop("held_out", None)
+        model: Any = replace(estimator.model, **options, **_length(method))
+        return replace(estimator, model=model if held_out is None else HeldOut(model, held_out))
+    if not trains(estimator) or method.num_steps is None:
+        return estimator
+    if isinstance(estimator, AverageDICE):
+        return replace(estimator, model=replace(estimator.model, **_length(method)))  # type: ignore[type-var]
+    if isinstance(estimator, SRDICE):
+        estimator = replace(estimator, encoder_steps=max(1, round(ENCODER_SHARE * method.num_steps)))
+    return replace(estimator, **_length(method))  # type: ignore[type-var]
+
+
+def trains(estimator: Estimator) -> bool:
+    """Whether it has a training length."""
+    return hasattr(estimator.model if isinstance(estimator, AverageDICE) else estimator, "num_steps")
+
+
+def _length(method: Method) -> dict[str, Any]:
+    return {"num_steps": method.num_steps, "num_records": method.num_records}
+
+
+def _outcome(fit: Any) -> Row:
+    curve = fit.history
+    return {
+        "value": fit.value,
+        "notes": "; ".join(fit.notes),
+        "diagnostics": json.dumps({name: float(number) for name, number in fit.diagnostics.items()}),
+        "curve_step": [] if curve is None else curve.step.tolist(),
+        "curve_value": [] if curve is None else curve.value.tolist(),
+        "curve_loss": [] if curve is None else curve.loss.tolist(),
+    }
+
+
+@lru_cache(maxsize=2)
+def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) -> LoggedDataset:
+    """The log of that number."""
+    return collect(
+        find_task(task),
+        target_policy(task),
+        num_transitions=transitions,
+        max_steps=max_steps,
+        noise=noise,
+        seed=log,
+        make_envs=fastest_envs(),
+    )
+
+
+def true_value(task: str, discount: float) -> tuple[float, float]:
+    """J(π) of the shipped policy, and its standard error."""
+    record = truth_record(task)
+    for row in record["values"] if record else ():
+        if row["discount"] == discount:
+            return row["value"], row["standard_error"]
+    raise SettingError(
+        f"no true value of {task} is shipped at a discount of {discount:g}. Use one of `average-dice tasks`."
+    )
+
+
+def versions() -> Mapping[str, str]:
+    """What the numbers of a store depend on."""
+    packages = ("average-dice", "jax", "numpy")
+    return {package: version(package) for package in packages} | simulator_versions(fastest_envs())

@@ -1,0 +1,170 @@
+"""The result store: a folder of Parquet files, a row for each run, that survives being killed at any moment.
+
+    DIR/main.json        what the rows are of: the plan, its hash, versions
+    DIR/main.parquet     rows gathered so far
+    DIR/main/KEY.parquet the rows of one unit, not yet gathered
+
+A unit's rows appear whole or not at all, under a name that only that unit has: whoever writes it, however often, writes
+the same. Gathering writes the large file before it removes the small ones, under a lock; readers look at the small ones
+first. So nothing is lost or counted twice, however many processes work on one folder.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import SettingError
+from ..files import written_whole
+from .experiments import Plan
+from .units import Unit
+
+FORMAT = 1
+
+SCHEMA = pa.schema(
+    [
+        ("unit", pa.string()),
+        ("experiment", pa.string()),
+        ("task", pa.string()),
+        ("estimator", pa.string()),
+        ("options", pa.string()),
+        ("discount", pa.float64()),
+        ("transitions", pa.int64()),
+        ("max_steps", pa.int64()),
+        ("noise", pa.float64()),
+        ("log", pa.int64()),
+        ("seed", pa.int64()),
+        ("value", pa.float64()),
+        ("truth", pa.float64()),
+        ("truth_standard_error", pa.float64()),
+        ("seconds", pa.float64()),
+        ("notes", pa.string()),
+        ("diagnostics", pa.string()),
+        ("curve_step", pa.list_(pa.int64())),
+        ("curve_value", pa.list_(pa.float64())),
+        ("curve_loss", pa.list_(pa.float64())),
+        ("config", pa.string()),
+        ("versions", pa.string()),
+    ]
+)
+ORDER = [(name, "ascending") for name in ("task", "estimator", "options", "discount", "transitions", "max_steps")] + [
+    (name, "ascending") for name in ("noise", "log", "seed")
+]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The rows of one experiment in a folder."""
+
+    directory: Path
+    experiment: str
+    config: str
+    versions: Mapping[str, str]
+
+    @staticmethod
+    def open(directory: Path, experiment: str, plan: Plan, versions: Mapping[str, str]) -> "Store":
+        """Begins a store, or goes on with one; raises if it was written by another plan or by other versions."""
+        content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
+        config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        manifest = {**content, "config": config, "versions": dict(versions)}
+        store = Store(directory, experiment, config, dict(versions))
+        try:
+            store.parts.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingError(f"{directory}: cannot be written to: {error.strerror}.") from None
+        if not os.access(store.parts, os.W_OK):
+            raise SettingError(f"{directory}: no permission to write there.")
+        with store._locked():
+            if store.manifest.exists():
+                _check_same(store.manifest, manifest)
+            else:
+                with written_whole(store.manifest) as temporary:
+                    temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+        return store
+
+    @property
+    def manifest(self) -> Path:
+        return self.directory / f"{self.experiment}.json"
+
+    @property
+    def gathered(self) -> Path:
+        return self.directory / f"{self.experiment}.parquet"
+
+    @property
+    def parts(self) -> Path:
+        return self.directory / self.experiment
+
+    def add(self, unit: Unit, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Writes the rows of a unit."""
+        stamp = {"config": self.config, "versions": json.dumps(dict(self.versions), sort_keys=True)}
+        table = pa.Table.from_pylist([{**row, **stamp} for row in rows], schema=SCHEMA)
+        with written_whole(self.parts / f"{unit.key}.parquet") as temporary:
+            pq.write_table(table, temporary)
+
+    def done(self) -> set[str]:
+        """The keys of the units whose rows are there."""
+        finished = {part.stem for part in self.parts.glob("[!.]*.parquet")}
+        if self.gathered.exists():
+            finished |= set(pq.read_table(self.gathered, columns=["unit"])["unit"].to_pylist())
+        return finished
+
+    def gather(self) -> None:
+        """Moves the rows of all finished units into one file, in an order that does not depend on who was first."""
+        with self._locked():
+            parts = sorted(self.parts.glob("[!.]*.parquet"))
+            if not parts:
+                return
+            rows = read_rows(self.directory, self.experiment)
+            with written_whole(self.gathered) as temporary:
+                pq.write_table(rows, temporary, compression="zstd")
+            for part in parts:
+                part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with open(self.directory / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system if this process dies
+            yield
+
+
+def read_rows(directory: Path, experiment: str) -> pa.Table:
+    """All rows of an experiment, gathered or not, each once, in a fixed order."""
+    parts = []
+    for path in sorted((directory / experiment).glob("[!.]*.parquet")):
+        try:
+            parts.append(pq.read_table(path, schema=SCHEMA))
+        except FileNotFoundError:
+            continue  # gathered meanwhile
+    gathered = directory / f"{experiment}.parquet"
+    if gathered.exists():
+        whole = pq.read_table(gathered, schema=SCHEMA)
+        known = set(whole["unit"].to_pylist())
+        parts = [whole, *(part for part in parts if part["unit"][0].as_py() not in known)]
+    return pa.concat_tables(parts or [SCHEMA.empty_table()]).sort_by(ORDER).combine_chunks()
+
+
+def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
+    try:
+        found = json.loads(path.read_text())
+        format_, config, versions = found["format"], found["config"], found["versions"]
+    except (ValueError, KeyError, TypeError):
+        raise SettingError(f"{path}: not a manifest of a result store. Give another folder.") from None
+    if format_ != FORMAT:
+        raise SettingError(f"{path}: a store of format {format_}, this is {FORMAT}. Give another folder.")
+    if config != expected["config"]:
+        raise SettingError(f"{path}: written by another preset. Give another folder, or the preset it was begun with.")
+    if versions != expected["versions"]:
+        changed = [
+            f"{name} {versions.get(name, 'none')} there, {expected['versions'].get(name, 'none')} here"
+            for name in sorted(versions.keys() | expected["versions"].keys())
+            if versions.get(name) != expected["versions"].get(name)
+        ]
+        raise SettingError(f"{path}: written by other versions ({'; '.join(changed)}). Give another folder.")

@@ -1,0 +1,53 @@
+"""What an experiment is made of: units of work, each a log and the methods that are fitted to it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from .tasks import Task
+
+DISCOUNT, TRANSITIONS, MAX_STEPS = 0.95, 4_000, 100
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a log is collected, and the discount at which the policy is evaluated."""
+
+    discount: float
+    transitions: int
+    max_steps: int
+    noise: float
+
+    @staticmethod
+    def of(task: Task) -> "Setting":
+        """The setting of the main experiment."""
+        return Setting(DISCOUNT, TRANSITIONS, MAX_STEPS, task.noise)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by name, with how long it trains if it does, and what else differs from its defaults."""
+
+    estimator: str
+    num_steps: int | None = None
+    num_records: int | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One log of a task, and the methods fitted to it, each once for every seed."""
+
+    experiment: str
+    task: str
+    setting: Setting
+    log: int
+    num_seeds: int
+    methods: tuple[Method, ...]
+
+    @property
+    def key(self) -> str:
+        """A name that two different units never share."""
+        content = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -1,0 +1,40 @@
+"""A model fitted to some of the episodes, with its squared error on the others: what can be known without the truth."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+
+from .regression import Fitted, RatioModel, Regression, Rows
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Fits `model` to all episodes but every so many-th, a `share` of them, and predicts all rows.
+
+    `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the rows left out. Which episodes these are does not depend on
+    the key: candidates are compared on the same ones.
+    """
+
+    model: RatioModel
+    share: float = 0.2
+
+    def fit(
+        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
+    ) -> list[Fitted]:
+        out = regression.episode % round(1 / self.share) == 0
+        kept = Regression(
+            regression.inputs[~out],
+            regression.targets[~out],
+            regression.mass[~out],
+            regression.mass_goal,
+            regression.episode[~out],
+        )
+        fits = self.model.fit(kept, keys=keys, value_of=lambda f: float("nan"))
+        return [self._judged(fitted, regression, out) for fitted in fits]
+
+    def _judged(self, fitted: Fitted, regression: Regression, out: np.ndarray) -> Fitted:
+        rows = fitted.predict(regression.inputs)
+        loss = 0.5 * float(np.mean((rows[out] - regression.targets[out]) ** 2))
+        return replace(fitted, rows=rows, diagnostics={**fitted.diagnostics, "held_out_loss": loss})
