@@ -87,6 +87,17 @@ def ray_cluster(address: str | None = None) -> Executor:
     return run
 
 
+def find_executor(name: str, processes: int | None = None, address: str | None = None) -> Executor:
+    """The executor of that name; raises if it cannot be had."""
+    if name == "local" and address is not None:
+        raise SettingError("--address is that of a Ray cluster: say --executor ray, too.")
+    if name == "ray" and processes is not None:
+        raise SettingError("--processes is for --executor local: Ray takes all cores that the cluster has.")
+    if name not in ("local", "ray"):
+        raise SettingError(f"unknown executor {name!r}. Known are local, ray.")
+    return local(processes) if name == "local" else ray_cluster(address)
+
+
 def _check_address(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:

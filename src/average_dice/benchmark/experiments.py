@@ -13,6 +13,7 @@ from itertools import product
 from ..errors import SettingError
 from ..estimators import REGISTRY
 from .runs import trains
+from .targets import policy_hash
 from .tasks import DISCOUNTS, TRANSITIONS, Task, find_task
 from .units import Method, Setting, Unit
 
@@ -42,11 +43,13 @@ class Main:
         closed = tuple(Method(name) for name in self.estimators if not trains(REGISTRY[name].make()))
         trained = [Method(name, self.steps[name], self.records) for name in self.estimators if name in self.steps]
         for log, name in product(range(max(self.logs, self.trained_logs)), self.tasks):
+            policy = policy_hash(name)
             for setting in self.settings(find_task(name)):
                 if log < self.logs and closed:
-                    yield Unit(experiment, name, setting, log, 1, closed)
+                    yield Unit(experiment, name, policy, setting, log, 1, closed)
                 if log < self.trained_logs:
-                    yield from (Unit(experiment, name, setting, log, self.seeds, (method,)) for method in trained)
+                    for method in trained:
+                        yield Unit(experiment, name, policy, setting, log, self.seeds, (method,))
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Tuning:
                 "held_out": self.held_out,
             }
             method = Method(PAPER, self.steps, 1, options)
-            yield Unit(experiment, name, Setting.of(find_task(name)), log, self.seeds, (method,))
+            yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Ablation:
     def units(self, experiment: str) -> Iterator[Unit]:
         for log, name, mass_weight in product(range(self.logs), self.tasks, self.mass_weights):
             method = Method(PAPER, self.steps, self.records, {"mass_weight": mass_weight})
-            yield Unit(experiment, name, Setting.of(find_task(name)), log, self.seeds, (method,))
+            yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 
 Plan = Main | Robustness | Tuning | Ablation

@@ -30,5 +30,5 @@ def run_experiment(
         store.add(unit, rows)
         finished(unit, rows)
         report(count, len(units))
-    store.gather()
+    store.gather(units)
     return store

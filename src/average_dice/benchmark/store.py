@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SettingError
@@ -116,13 +117,17 @@ class Store:
             finished |= set(pq.read_table(self.gathered, columns=["unit"])["unit"].to_pylist())
         return finished
 
-    def gather(self) -> None:
-        """Moves the rows of all finished units into one file, in an order that does not depend on who was first."""
+    def gather(self, units: Sequence[Unit]) -> None:
+        """Moves the rows of these units into one file, in an order that does not depend on who was first.
+
+        Rows of other units go: they are of target policies that are no longer shipped.
+        """
         with self._locked():
             parts = sorted(self.parts.glob("[!.]*.parquet"))
             if not parts:
                 return
             rows = read_rows(self.directory, self.experiment)
+            rows = rows.filter(pc.is_in(rows["unit"], pa.array([unit.key for unit in units])))
             with written_whole(self.gathered) as temporary:
                 pq.write_table(rows, temporary, compression="zstd")
             for part in parts:

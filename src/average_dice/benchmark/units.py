@@ -37,10 +37,14 @@ class Method:
 
 @dataclass(frozen=True)
 class Unit:
-    """One log of a task, and the methods fitted to it, each once for every seed."""
+    """One log of a task, and the methods fitted to it, each once for every seed.
+
+    `policy` is the hash of the target policy: another policy makes another unit.
+    """
 
     experiment: str
     task: str
+    policy: str
     setting: Setting
     log: int
     num_seeds: int

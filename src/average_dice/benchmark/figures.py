@@ -1,0 +1,209 @@
+"""The figures of the experiments, from the store alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..files import written_whole
+from .experiments import AXES
+from .summaries import Row, grouped, results, rmse, tasks_of
+from .units import DISCOUNT, MAX_STEPS, TRANSITIONS
+
+mpl.use("Agg")
+STYLE = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "svg.hashsalt": "average-dice",  # the same rows give the same file
+}
+COLOURS = {
+    "average-dice-paper": "#d62728",
+    "average-dice-neural": "#8c1515",
+    "average-dice-features": "#ff7f50",
+    "average-dice-dr": "#e377c2",
+    "td": "black",
+    "sr-dice": "#ff9900",
+    "cop-td": "#1f77b4",
+    "best-dice": "#2ca02c",
+    "dual-dice": "#9467bd",
+    "gen-dice": "#8c564b",
+    "gradient-dice": "#17becf",
+    "mwl": "#bcbd22",
+    "mql": "#7f7f7f",
+    "fqe": "#3b5b92",
+    "wpdis": "#5f9ea0",
+    "average-reward": "#aaaaaa",
+    "behaviour-return": "#cc99ff",
+}
+# Without curves, so they are level lines.
+LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "average-dice-features")
+LINES = ("average-reward", "behaviour-return", "wpdis", "fqe", "td", "average-dice-paper", "average-dice-features")
+AXIS_NAMES = {
+    "discount": "discount γ",
+    "transitions": "transitions",
+    "max_steps": "length of episodes",
+    "noise": "noise of the behaviour policy",
+}
+
+
+def draw(directory: Path, experiment: str) -> list[Path]:
+    """Draws the figures of an experiment into the folder and returns their paths."""
+    rows = results(directory, experiment)
+    with mpl.rc_context(STYLE):
+        figures = FIGURES[experiment](rows)
+        paths = []
+        for name, figure in figures.items():
+            paths.append(directory / f"{name}.svg")
+            with written_whole(paths[-1]) as temporary:
+                figure.savefig(temporary, format="svg", bbox_inches="tight", metadata={"Date": None})
+    return paths
+
+
+def main_figure(rows: list[Row]) -> dict[str, Figure]:
+    """Squared error against training steps, one panel a task: medians over runs, with quartiles."""
+
+    def panel(axes: Axes, rows: list[Row]) -> None:
+        for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
+            if runs[0]["curve_step"]:
+                _curve(axes, runs, estimator, COLOURS.get(estimator))
+            elif estimator in LEVEL_LINES:
+                level = np.nanmedian([row["error"] ** 2 for row in runs])
+                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=estimator)
+
+    return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
+
+
+def ablation_figure(rows: list[Row]) -> dict[str, Figure]:
+    """The paper's method with and without the regulariser of the mass."""
+    weights = sorted({json.loads(row["options"])["mass_weight"] for row in rows})
+
+    def panel(axes: Axes, rows: list[Row]) -> None:
+        for weight, runs in grouped(rows, lambda row: json.loads(row["options"])["mass_weight"]).items():
+            colour = mpl.colormaps["coolwarm"](weights.index(weight) / max(len(weights) - 1, 1))
+            _curve(axes, runs, f"λ₂ = {weight:g}", colour)
+
+    return {"ablation": _panels(rows, panel, "training steps", "squared error of J(π)")}
+
+
+def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
+    """Root mean squared error along each axis, a row of panels for each task."""
+    tasks = tasks_of(rows)
+    figure = Figure(figsize=(10, 1.9 * len(tasks) + 0.6), layout="constrained")
+    grid = figure.subplots(len(tasks), len(AXES), squeeze=False)
+    for task, line in zip(tasks, grid, strict=True):
+        of_task = [row for row in rows if row["task"] == task]
+        noise = _middle_noise(of_task)
+        for axis, axes in zip(AXES, line, strict=True):
+            middle = {"discount": DISCOUNT, "transitions": TRANSITIONS, "max_steps": MAX_STEPS, "noise": noise}
+            del middle[axis]
+            along = [row for row in of_task if all(row[name] == value for name, value in middle.items())]
+            for estimator in LINES:
+                points = grouped((r for r in along if r["estimator"] == estimator), lambda row: row[axis])  # noqa: B023
+                at = sorted(points)
+                heights = [max(rmse(points[x]), FLOOR) for x in at]
+                axes.plot(range(len(at)), heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=estimator)
+                axes.set_xticks(range(len(at)), [f"{x:g}" for x in at])
+            axes.set_yscale("log")
+            axes.set_xlabel(AXIS_NAMES[axis])
+        line[0].set_ylabel(f"{task}\nRMSE")
+    _legend(figure, grid.flat)
+    return {"robustness": figure}
+
+
+def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
+    """Heat maps over λ₁ and λ₂, a panel for each learning rate: above the error, below the held-out loss."""
+    for row in rows:
+        row["grid"] = json.loads(row["options"])
+        row["held_out_loss"] = json.loads(row["diagnostics"] or "{}").get("held_out_loss", np.nan)
+    rates, ridges, weights = (
+        sorted({row["grid"][name] for row in rows}) for name in ("learning_rate", "ridge", "mass_weight")
+    )
+    figure = Figure(figsize=(2.1 * len(rates) + 1, 4.4), layout="constrained")
+    grid = figure.subplots(2, len(rates), squeeze=False)
+    measures: tuple[tuple[str, Callable[[list[Row]], float]], ...] = (
+        ("log₁₀ of the RMSE, mean over tasks", lambda cell: _mean_over_tasks(cell, lambda runs: np.log10(rmse(runs)))),
+        ("log₁₀ of the held-out loss, mean over tasks", lambda cell: _mean_over_tasks(cell, _log_loss)),
+    )
+    for (name, measure), line in zip(measures, grid, strict=True):
+        maps = np.full((len(rates), len(ridges), len(weights)), np.nan)
+        cells = grouped(rows, lambda row: tuple(row["grid"][n] for n in ("learning_rate", "ridge", "mass_weight")))
+        for (rate, ridge, weight), cell in cells.items():
+            maps[rates.index(rate), ridges.index(ridge), weights.index(weight)] = measure(cell)
+        for rate, axes, values in zip(rates, line, maps, strict=True):
+            image = axes.imshow(values, vmin=np.nanmin(maps), vmax=np.nanmax(maps), cmap="viridis_r")
+            axes.grid(visible=False)
+            axes.set_xticks(range(len(weights)), [f"{x:g}" for x in weights])
+            axes.set_yticks(range(len(ridges)), [f"{x:g}" for x in ridges])
+            axes.set_title(f"rate {rate:g}")
+            axes.set_xlabel("λ₂")
+        line[0].set_ylabel("λ₁")
+        figure.colorbar(image, ax=line, label=name)
+    return {"tuning": figure}
+
+
+FIGURES: dict[str, Callable[[list[Row]], dict[str, Figure]]] = {
+    "main": main_figure,
+    "robustness": robustness_figure,
+    "tuning": tuning_figure,
+    "ablation": ablation_figure,
+}
+
+FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no zero
+
+
+def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
+    steps = runs[0]["curve_step"]
+    curves = np.array([row["curve_value"] for row in runs if row["curve_step"] == steps])
+    errors = np.maximum((curves - runs[0]["truth"]) ** 2, FLOOR)
+    low, middle, high = np.nanquantile(errors, (0.25, 0.5, 0.75), axis=0)
+    axes.plot(steps, middle, lw=1.4, color=colour, label=name)
+    axes.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)
+
+
+def _panels(rows: list[Row], panel: Callable[[Axes, list[Row]], None], x: str, y: str) -> Figure:
+    tasks = tasks_of(rows)
+    columns = min(4, len(tasks))
+    lines = -(-len(tasks) // columns)
+    figure = Figure(figsize=(2.7 * columns, 2.3 * lines + 0.8), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False)
+    for axes, task in zip(grid.flat, tasks, strict=False):
+        panel(axes, [row for row in rows if row["task"] == task])
+        axes.set_yscale("log")
+        axes.set_title(task)
+        axes.set_xlabel(x)
+    for axes in grid.flat[len(tasks) :]:
+        axes.set_axis_off()
+    for line in grid:
+        line[0].set_ylabel(y)
+    _legend(figure, grid.flat)
+    return figure
+
+
+def _legend(figure: Figure, panels: Any) -> None:
+    entries: dict[str, Any] = {}
+    for axes in panels:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=6, frameon=False)
+
+
+def _middle_noise(rows: list[Row]) -> float:
+    """That of the main setting, which is the one at which other things vary."""
+    varied = [r["noise"] for r in rows if r["discount"] != DISCOUNT or r["transitions"] != TRANSITIONS]
+    return varied[0] if varied else rows[0]["noise"]
+
+
+def _mean_over_tasks(cell: list[Row], measure: Callable[[list[Row]], float]) -> float:
+    return float(np.mean([measure(runs) for runs in grouped(cell, lambda row: row["task"]).values()]))
+
+
+def _log_loss(runs: list[Row]) -> float:
+    return float(np.log10(np.mean([row["held_out_loss"] for row in runs])))

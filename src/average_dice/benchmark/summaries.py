@@ -1,0 +1,78 @@
+"""What the rows of a store say: errors by task, method and setting. Figures and claims start from here."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import SettingError
+from .store import read_rows
+from .tasks import TASKS
+
+Row = dict[str, Any]
+
+
+def results(directory: Path, experiment: str) -> list[Row]:
+    """The rows of an experiment, with `error` = value − truth, NaN where there is no value."""
+    rows = read_rows(directory, experiment).to_pylist()
+    for row in rows:
+        row["error"] = np.nan if row["value"] is None else row["value"] - row["truth"]
+    return rows
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
+    """The rows with the same key, in the order in which keys first appear."""
+    groups: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return dict(groups)
+
+
+def rmse(rows: Iterable[Row]) -> float:
+    """√ mean error² of the runs that have a value; NaN without any."""
+    errors = np.array([row["error"] for row in rows])
+    errors = errors[np.isfinite(errors)]
+    return float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan")
+
+
+def label(row: Row) -> str:
+    """The method, and what differs from its defaults."""
+    options = json.loads(row["options"])
+    return row["estimator"] + "".join(f" {name}={value:g}" for name, value in options.items() if name != "held_out")
+
+
+def tasks_of(rows: Iterable[Row]) -> list[str]:
+    """The tasks that occur, in our order."""
+    found = {row["task"] for row in rows}
+    return [task for task in TASKS if task in found]
+
+
+def overview(directory: Path, experiment: str) -> Group:
+    """A table of root mean squared errors: methods down, tasks across."""
+    rows = results(directory, experiment)
+    if not rows:
+        raise SettingError(f"{directory}: no results of {experiment} there yet.")
+    tasks = tasks_of(rows)
+    table = Table(title=f"{experiment}: root mean squared error of J(π)", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for task in tasks:
+        table.add_column(task.split("-v")[0], justify="right")
+    cells = grouped(rows, lambda row: (label(row), row["task"]))
+    for method in dict.fromkeys(label(row) for row in rows):
+        table.add_row(method, *(_short(rmse(cells.get((method, task), []))) for task in tasks))
+    logs, settings = {row["log"] for row in rows}, {_setting(row) for row in rows}
+    return Group(table, Text(f"{len(rows):,} runs, up to {len(logs)} logs of {len(settings)} settings", style="dim"))
+
+
+def _setting(row: Row) -> tuple[Any, ...]:
+    return row["task"], row["discount"], row["transitions"], row["max_steps"], row["noise"]
+
+
+def _short(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.3g}"
