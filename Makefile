@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-training check bench docs exact-errors clean help
+.PHONY: demo test test-training test-benchmark check bench docs exact-errors clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -13,10 +13,13 @@ demo: $(VENV)/core            ## set up, and run the recommended estimator on th
 	$(BIN)/average-dice demo
 
 test: $(VENV)/dev            ## set up, and run the tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
 	$(BIN)/python -m pytest tests/benchmark/test_training.py
+
+test-benchmark: $(VENV)/ray            ## set up Ray, and run the tests of whole experiments, also on a cluster
+	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py
 
 check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/ruff check .
@@ -55,4 +58,8 @@ $(VENV)/dev: $(VENV)/core requirements/dev.txt
 
 $(VENV)/train: $(VENV)/dev requirements/train.txt
 	$(INSTALL) -r requirements/train.txt
+	@touch $@
+
+$(VENV)/ray: $(VENV)/dev requirements/ray.txt
+	$(INSTALL) -r requirements/ray.txt
 	@touch $@

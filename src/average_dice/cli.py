@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -330,6 +330,57 @@ def train(
     console.print(f"Mean return {record['mean_return']:.1f} ± {record['standard_error']:.1f}. Written to {out}.")
 
 
+@app.command()
+def benchmark(
+    experiment: Annotated[str, typer.Argument(help="main, robustness, tuning, ablation, or claims.")],
+    out: Annotated[Path, typer.Option(help="The folder of results; what is there already is not done again.")],
+    preset: Annotated[str, typer.Option(help="smoke, standard, paper, or a TOML file of your own.")] = "standard",
+    executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray.")] = "local",
+    processes: Annotated[int | None, typer.Option(help="Local processes; one a core if left out.", min=1)] = None,
+    address: Annotated[str | None, typer.Option(help="The Ray cluster to join; one is started if left out.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Only show what is in the folder so far.")] = False,
+) -> None:
+    """Runs one of the paper's experiments, goes on where it was stopped, and draws its figures.
+
+    `claims` runs nothing: it judges the paper's claims by the results in the folder.
+
+    Example: `average-dice benchmark main --preset standard --out results/standard`
+    """
+    from .benchmark.claims import as_table, judge, write_claims
+    from .benchmark.executors import find_executor
+    from .benchmark.experiments import find_experiment
+    from .benchmark.figures import draw
+    from .benchmark.presets import load_plan
+    from .benchmark.running import run_experiment
+    from .benchmark.summaries import overview
+    from .benchmark.units import Unit
+
+    console = _console()
+    if experiment == "claims":
+        found = judge(out)
+        write_claims(found, out)
+        console.print(as_table(found))
+        return
+    find_experiment(experiment)
+    if not summary:
+        plan = load_plan(preset, experiment)
+        chosen = find_executor(executor, processes, address)
+        with _training(console, timed=True) as starting:
+            starting(f"{experiment}, {preset}")
+
+            def finished(unit: Unit, rows: list[dict[str, Any]]) -> None:
+                found = "no value" if rows[-1].get("value") is None else f"{rows[-1]['value']:.4g}"
+                console.print(
+                    f"{unit.task}, log {unit.log}, {rows[-1]['estimator']}: {found}, truth {rows[-1]['truth']:.4g}",
+                    style="dim",
+                )
+
+            run_experiment(experiment, plan, out, chosen, finished)
+        for path in draw(out, experiment):
+            console.print(f"Drawn: {path}", style="dim")
+    console.print(overview(out, experiment))
+
+
 def _policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
     """A policy file; or a task's name, which stands for its shipped policy."""
     from .benchmark.targets import target_policy
@@ -350,13 +401,14 @@ def _console() -> "Console":
 
 
 @contextmanager
-def _training(console: "Console") -> Iterator[Callable[[str], None]]:
+def _training(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
     """A progress bar that moves while a method trains; gives the function that names the method."""
-    from rich.progress import Progress
+    from rich.progress import Progress, TimeElapsedColumn
 
     from .progress import listening
 
-    with Progress(console=console, transient=True) as progress:
+    columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def starting(name: str) -> None:

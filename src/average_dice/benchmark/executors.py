@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any
 
 from ..errors import SettingError
@@ -62,19 +63,24 @@ def local(num_processes: int | None = None) -> Executor:
 
 def ray_cluster(address: str | None = None) -> Executor:
     """A Ray cluster: that at `address` (of `ray start --head`), or one started here for the time of the work."""
+    if address is not None:
+        _check_address(address)
+        if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own; clusters of today ask for it
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
     except ModuleNotFoundError:
         raise SettingError("this needs Ray: install the extra `ray`, from a clone: pip install -e '.[ray]'.") from None
-    if address is not None:
-        _check_address(address)
 
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
         begin = {"num_cpus": num_cores(), "include_dashboard": False} if address is None else {"address": address}
         try:
             ray.init(**begin, log_to_driver=False, logging_level="error", runtime_env={"env_vars": ONE_THREAD})
         except (ConnectionError, RuntimeError) as error:
-            raise SettingError(f"no Ray cluster at {address}: {error}") from None
+            raise SettingError(
+                f"no Ray cluster that lets us in at {address}: {error} "
+                "If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, as Ray's documentation says."
+            ) from None
         try:
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
             waiting = {remote.remote(unit): unit for unit in units}

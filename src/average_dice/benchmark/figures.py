@@ -16,7 +16,7 @@ from .summaries import Row, grouped, results, rmse, tasks_of
 from .units import DISCOUNT, MAX_STEPS, TRANSITIONS
 
 mpl.use("Agg")
-STYLE = {
+STYLE: Any = {
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -75,8 +75,8 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
             if runs[0]["curve_step"]:
                 _curve(axes, runs, estimator, COLOURS.get(estimator))
             elif estimator in LEVEL_LINES:
-                level = np.nanmedian([row["error"] ** 2 for row in runs])
-                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=estimator)
+                level = max(float(np.median([row["error"] ** 2 for row in runs])), FLOOR)
+                axes.axhline(level, color=COLOURS[estimator], ls="--", lw=1, label=estimator)
 
     return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
 
@@ -160,9 +160,10 @@ FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no z
 
 
 def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
-    steps = runs[0]["curve_step"]
-    curves = np.array([row["curve_value"] for row in runs if row["curve_step"] == steps])
-    errors = np.maximum((curves - runs[0]["truth"]) ** 2, FLOOR)
+    steps = np.array(runs[0]["curve_step"])
+    curves = np.array([row["curve_value"] for row in runs if row["curve_value"]], float)
+    known = np.isfinite(curves).any(axis=0)  # self-normalised values may not exist before the first step
+    steps, errors = steps[known], np.maximum((curves[:, known] - runs[0]["truth"]) ** 2, FLOOR)
     low, middle, high = np.nanquantile(errors, (0.25, 0.5, 0.75), axis=0)
     axes.plot(steps, middle, lw=1.4, color=colour, label=name)
     axes.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)

@@ -1,0 +1,119 @@
+"""Local processes: the work is done although workers die, and they do not outlive whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from average_dice.benchmark.executors import RETRIES, find_executor, local
+from average_dice.benchmark.experiments import Ablation
+from average_dice.errors import SettingError
+
+UNITS = list(Ablation(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, records=1).units("ablation"))
+
+
+def threads(unit):
+    return [{"log": unit.log, "threads": os.environ["NPROC"]}]
+
+
+def dies_once(unit):
+    """The first process to get here kills itself."""
+    marker = Path(os.environ["MARKER"])
+    if not marker.exists():
+        marker.write_text("was here")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"log": unit.log}]
+
+
+def always_dies(unit):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fails(unit):
+    raise ValueError("a mistake of ours")
+
+
+def test_every_unit_comes_back_once_from_workers_with_one_thread():
+    found = list(local(2)(threads, UNITS))
+    assert sorted(unit.key for unit, _ in found) == sorted(unit.key for unit in UNITS)
+    assert all(rows == [{"log": unit.log, "threads": "1"}] for unit, rows in found)
+
+
+def test_what_a_dying_worker_was_doing_is_done_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("MARKER", str(tmp_path / "marker"))
+    found = list(local(2)(dies_once, UNITS))
+    assert (tmp_path / "marker").exists()
+    assert sorted(unit.key for unit, _ in found) == sorted(unit.key for unit in UNITS)
+
+
+def test_workers_that_always_die_are_given_up():
+    with pytest.raises(SettingError, match=f"died {RETRIES + 1} times"):
+        list(local(1)(always_dies, UNITS[:1]))
+
+
+def test_a_mistake_in_the_work_is_seen():
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        list(local(1)(fails, UNITS))
+
+
+def test_unknown_executors_and_options_of_the_other_are_named():
+    with pytest.raises(SettingError, match="unknown executor 'cloud'"):
+        find_executor("cloud")
+    with pytest.raises(SettingError, match="--executor ray"):
+        find_executor("local", address="127.0.0.1:6379")
+    with pytest.raises(SettingError, match="--executor local"):
+        find_executor("ray", processes=2)
+
+
+PRESET = """[ablation]
+tasks = ["CartPole-v1"]
+logs = 3
+seeds = 2
+steps = 30
+records = 2
+"""
+
+
+def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_path):
+    """`kill -9`, then the same command: the same rows as without; and no worker is left behind."""
+    from average_dice.benchmark.store import read_rows
+
+    (tmp_path / "mine.toml").write_text(PRESET)
+    command = [
+        sys.executable,
+        "-m",
+        "average_dice.cli",
+        "benchmark",
+        "ablation",
+        "--preset",
+        str(tmp_path / "mine.toml"),
+    ]
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    first = subprocess.Popen([*command, "--out", str(broken)], stdout=subprocess.DEVNULL)
+    while not list((broken / "ablation").glob("[!.]*.parquet")):
+        assert first.poll() is None
+        time.sleep(0.02)
+    workers = _children(first.pid)
+    first.kill()
+    first.wait()
+    assert workers
+    assert 1 <= len(list((broken / "ablation").glob("[!.]*.parquet"))) < 6
+    for directory in (broken, whole):
+        subprocess.run([*command, "--out", str(directory)], check=True, stdout=subprocess.DEVNULL)
+    found = [read_rows(directory, "ablation").drop_columns(["seconds"]) for directory in (broken, whole)]
+    assert len(found[0]) == 12
+    assert found[0].equals(found[1])
+    assert (whole / "ablation.svg").exists()
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+def _children(parent):
+    return [
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if f"\nPPid:\t{parent}\n" in (process / "status").read_text()
+    ]

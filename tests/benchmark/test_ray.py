@@ -1,0 +1,87 @@
+"""A real Ray cluster on this machine: the same numbers as local processes, also when a worker is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from average_dice.benchmark.executors import local, ray_cluster
+from average_dice.benchmark.experiments import Ablation
+from average_dice.benchmark.running import run_experiment
+from average_dice.benchmark.store import read_rows
+from average_dice.errors import SettingError
+
+ray = pytest.importorskip("ray", reason="needs the extra `ray`: make test-benchmark")
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of sockets and of its future
+
+PLAN = Ablation(tasks=("CartPole-v1",), logs=2, seeds=2, steps=50, records=2)
+
+
+def values(directory):
+    return read_rows(directory, "ablation").drop_columns(["seconds"])
+
+
+def kill_the_first_worker(killed):
+    """Waits until a Ray worker runs one of our units, and kills it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not killed:
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                name = (process / "cmdline").read_bytes()
+                parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except (OSError, IndexError):
+                continue
+            if name.startswith(b"ray::run") and b"raylet" in (Path("/proc") / str(parent) / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+                killed.append(int(process.name))
+                return
+        time.sleep(0.05)
+
+
+def test_ray_gives_the_numbers_of_local_processes_although_a_worker_is_killed(tmp_path):
+    run_experiment("ablation", PLAN, tmp_path / "local", local(2))
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_the_first_worker, args=(killed,))
+    killer.start()
+    run_experiment("ablation", PLAN, tmp_path / "ray", ray_cluster())
+    killer.join()
+    assert killed
+    assert len(values(tmp_path / "ray")) == 8
+    assert values(tmp_path / "ray").equals(values(tmp_path / "local"))
+
+
+@pytest.fixture
+def short_folder():
+    """The names of Ray's sockets must be short."""
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def test_a_cluster_that_was_started_before_is_joined(tmp_path, short_folder):
+    (tmp_path / "mine.toml").write_text(
+        '[ablation]\ntasks = ["CartPole-v1"]\nlogs = 1\nseeds = 1\nsteps = 10\nrecords = 1\n'
+    )
+    start = [str(Path(sys.executable).parent / "ray"), "start", "--head", "--port=0", "--num-cpus=1", "--block"]
+    command = [*start, "--include-dashboard=false", f"--temp-dir={short_folder}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as head:
+        try:
+            address = next(line.split("'")[1] for line in head.stdout if "--address=" in line)
+            ours = [sys.executable, "-m", "average_dice.cli", "benchmark", "ablation", "--executor", "ray"]
+            folders = ["--preset", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]
+            subprocess.run([*ours, "--address", address, *folders], check=True)
+            assert len(values(tmp_path / "out")) == 2
+        finally:
+            head.terminate()
+
+
+def test_an_address_where_nobody_answers_is_an_error_at_once():
+    for address in ("127.0.0.1:1", "nonsense", "127.0.0.1:port"):
+        with pytest.raises(SettingError, match="nothing answers"):
+            ray_cluster(address)

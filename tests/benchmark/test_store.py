@@ -1,0 +1,165 @@
+"""The result store: nothing lost, nothing twice, whoever was killed when."""
+
+import json
+import multiprocessing
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from average_dice.benchmark.experiments import Ablation
+from average_dice.benchmark.running import run_experiment
+from average_dice.benchmark.store import SCHEMA, Store, read_rows
+from average_dice.benchmark.units import Unit
+from average_dice.errors import SettingError
+
+PLAN = Ablation(tasks=("CartPole-v1", "Hopper-v5"), logs=2, seeds=2, steps=10, records=1)
+UNITS = list(PLAN.units("ablation"))
+VERSIONS = {"average-dice": "0", "jax": "1"}
+
+
+def made_up(unit: Unit) -> list[dict[str, object]]:
+    """Rows that look like real ones and depend on nothing but the unit."""
+    (method,) = unit.methods
+    return [
+        {
+            "unit": unit.key,
+            "experiment": unit.experiment,
+            "task": unit.task,
+            "estimator": method.estimator,
+            "options": json.dumps(dict(method.options)),
+            "discount": unit.setting.discount,
+            "transitions": unit.setting.transitions,
+            "max_steps": unit.setting.max_steps,
+            "noise": unit.setting.noise,
+            "log": unit.log,
+            "seed": seed,
+            "value": unit.log + 0.1 * seed,
+            "truth": 1.0,
+            "curve_step": [0, 10],
+            "curve_value": [0.0, 1.0],
+        }
+        for seed in range(unit.num_seeds)
+    ]
+
+
+def opened(directory, plan=PLAN, versions=VERSIONS):
+    return Store.open(directory, "ablation", plan, versions)
+
+
+def everything(directory):
+    store = opened(directory)
+    for unit in UNITS:
+        store.add(unit, made_up(unit))
+    store.gather(UNITS)
+    return read_rows(directory, "ablation")
+
+
+def test_units_have_names_of_their_own():
+    keys = [unit.key for unit in UNITS]
+    assert len(set(keys)) == len(UNITS) == 8
+    assert replace(UNITS[0], log=7).key not in keys
+    assert replace(UNITS[0], policy="another").key not in keys
+    assert [unit.key for unit in PLAN.units("ablation")] == keys
+
+
+def test_rows_come_back_as_they_were_written_whatever_the_order_and_however_often(tmp_path):
+    whole = everything(tmp_path / "whole")
+    assert len(whole) == 16
+    store = opened(tmp_path / "odd")
+    for unit in reversed(UNITS[3:]):
+        store.add(unit, made_up(unit))
+    store.gather(UNITS)
+    assert store.done() == {unit.key for unit in UNITS[3:]}
+    for unit in UNITS[:5]:  # two of them again
+        store.add(unit, made_up(unit))
+    assert store.done() == {unit.key for unit in UNITS}
+    assert read_rows(tmp_path / "odd", "ablation").equals(whole)  # some gathered, some not, some both
+    store.gather(UNITS)
+    assert read_rows(tmp_path / "odd", "ablation").equals(whole)
+    assert not list(store.parts.iterdir())
+
+
+def test_a_row_cut_short_does_not_count(tmp_path):
+    store = opened(tmp_path)
+    store.add(UNITS[0], made_up(UNITS[0]))
+    (store.parts / f".{UNITS[1].key}.parquet.abc.partial").write_bytes(b"PAR1 and then the power went")
+    assert store.done() == {UNITS[0].key}
+    assert len(read_rows(tmp_path, "ablation")) == 2
+
+
+def test_rows_of_a_policy_that_was_replaced_are_dropped(tmp_path):
+    store = opened(tmp_path)
+    old = replace(UNITS[0], policy="old")
+    store.add(old, made_up(old))
+    store.add(UNITS[0], made_up(UNITS[0]))
+    store.gather(UNITS)
+    assert store.done() == {UNITS[0].key}
+
+
+def _adds(directory, units):
+    for _ in range(3):
+        store = opened(directory)
+        for unit in units:
+            store.add(unit, made_up(unit))
+            store.gather(UNITS)
+
+
+def test_two_processes_on_one_folder_do_not_disturb_each_other(tmp_path):
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_adds, args=(tmp_path / "both", units)) for units in (UNITS, UNITS[::-1])]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    assert read_rows(tmp_path / "both", "ablation").equals(everything(tmp_path / "whole"))
+
+
+def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(tmp_path):
+    asked = []
+
+    def executor(work, units):
+        for unit in units:
+            asked.append(unit)
+            yield unit, made_up(unit)
+
+    def interrupted(work, units):
+        yield from list(executor(work, units[:3]))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("ablation", PLAN, tmp_path / "broken", interrupted)
+    run_experiment("ablation", PLAN, tmp_path / "broken", executor)
+    assert asked == UNITS  # each once
+    run_experiment("ablation", PLAN, tmp_path / "whole", executor)
+    assert read_rows(tmp_path / "broken", "ablation").equals(read_rows(tmp_path / "whole", "ablation"))
+
+
+def test_another_preset_another_version_and_other_files_are_refused_and_nothing_is_touched(tmp_path):
+    before = everything(tmp_path)
+    with pytest.raises(SettingError, match="another preset"):
+        opened(tmp_path, plan=replace(PLAN, steps=11))
+    with pytest.raises(SettingError, match="jax 1 there, 2 here"):
+        opened(tmp_path, versions=VERSIONS | {"jax": "2"})
+    manifest = tmp_path / "ablation.json"
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 0'))
+    with pytest.raises(SettingError, match="format 0"):
+        opened(tmp_path)
+    manifest.write_text("[]")
+    with pytest.raises(SettingError, match="not a manifest"):
+        opened(tmp_path)
+    assert read_rows(tmp_path, "ablation").equals(before)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(SettingError, match="cannot be written"):
+        opened(tmp_path / "file")
+
+
+def test_the_columns_are_those_that_are_documented(tmp_path):
+    everything(tmp_path)
+    assert pq.read_schema(tmp_path / "ablation.parquet").equals(SCHEMA)
+    assert SCHEMA.field("curve_value").type == pa.list_(pa.float64())
