@@ -72,7 +72,7 @@ class SaddlePoint(TrainedEstimator):
     learning_rate: float = 1e-4
     batch_size: int = 512
     average_rate: float = 0.002
-    num_steps: int = 3_000
+    num_steps: int = 2_000
     num_records: int = 30
 
     @staticmethod

@@ -37,8 +37,8 @@ class SRDICE(TrainedEstimator):
     learning_rate: float = 3e-4
     target_rate: float = 0.005
     batch_size: int = 256
-    encoder_steps: int = 3_000
-    num_steps: int = 10_000
+    encoder_steps: int = 2_000
+    num_steps: int = 6_000
     num_records: int = 20
     ridge: float = 1e-6
     value: PairRule = plain_pairs
