@@ -12,14 +12,14 @@ help:            ## what there is
 demo: $(VENV)/core            ## set up, and run the recommended estimator on the embedded logs
 	$(BIN)/average-dice demo
 
-test: $(VENV)/dev            ## set up, and run the tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+test: $(VENV)/dev            ## set up, and run the tests, two at a time with a thread each
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
 	$(BIN)/python -m pytest tests/benchmark/test_training.py
 
 test-benchmark: $(VENV)/ray            ## set up Ray, and run the tests of whole experiments, also on a cluster
-	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py
+	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py tests/benchmark/test_executors.py
 
 check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/ruff check .

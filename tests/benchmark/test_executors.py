@@ -78,6 +78,7 @@ records = 2
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_path):
     """`kill -9`, then the same command: the same rows as without; and no worker is left behind."""
     from average_dice.benchmark.store import read_rows

@@ -19,7 +19,10 @@ from average_dice.errors import SettingError
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`: make test-benchmark")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of sockets and of its future
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # Ray's own, of sockets and of its future
+]
 
 PLAN = Ablation(tasks=("CartPole-v1",), logs=2, seeds=2, steps=50, records=2)
 
