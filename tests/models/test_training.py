@@ -8,7 +8,7 @@ import pytest
 import average_dice as ad
 from average_dice.models import Table
 from average_dice.models.regression import Regression
-from average_dice.models.training import train
+from average_dice.models.training import Schedule, train
 from average_dice.progress import listening
 
 
@@ -23,7 +23,7 @@ def by_the_count(position, memory, minibatches, settings, key):
     return jnp.where(memory < 30, -1.0, 1.0), memory + 1
 
 
-def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean):
+def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean, batch_size=8):
     records = []
     final, _ = train(
         downhill,
@@ -31,11 +31,8 @@ def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean):
         jnp.zeros(seeds),
         ({"y": jnp.arange(11.0)},),
         {"pull": pull},
+        Schedule(0.05, batch_size, num_steps, num_records),
         keys=[jax.random.key(seed) for seed in range(seeds)],
-        learning_rate=0.05,
-        batch_size=256,
-        num_steps=num_steps,
-        num_records=num_records,
         record=lambda step, position, memory: records.append((step, np.asarray(position))),
     )
     return final, records
@@ -69,11 +66,8 @@ def test_columns_of_different_lengths_are_refused():
             jnp.zeros(1),
             ({"y": jnp.arange(11.0), "z": jnp.arange(3.0)},),
             {"pull": 1.0},
+            Schedule(learning_rate=0.05, batch_size=4, num_steps=2, num_records=1),
             keys=[jax.random.key(0)],
-            learning_rate=0.05,
-            batch_size=4,
-            num_steps=2,
-            num_records=1,
             record=lambda step, position, memory: None,
         )
 
@@ -86,6 +80,15 @@ def test_more_records_than_steps():
 def test_seeds_see_different_minibatches():
     final, _ = run(5, 1, seeds=3)
     assert len(set(np.asarray(final).tolist())) == 3
+
+
+def test_a_group_no_larger_than_a_minibatch_is_taken_whole():
+    """Without noise, all seeds go the same way and end at the mean itself."""
+    final, _ = run(1000, 1, seeds=3, batch_size=11)
+    assert len(set(np.asarray(final).tolist())) == 1
+    np.testing.assert_allclose(final, 5.0, atol=1e-3)
+    noisy, _ = run(1000, 1, seeds=3, batch_size=10)
+    assert len(set(np.asarray(noisy).tolist())) == 3
 
 
 def test_progress_is_reported_within_its_context_only():

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
 from ..models.scaling import mean_and_std
-from ..models.training import begin, train
+from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Fit, TrainedEstimator
 from .pair_inputs import nth, single
@@ -61,11 +61,8 @@ class COPTD(TrainedEstimator):
             networks,
             (rows, starts),
             settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.num_steps,
-            num_records=self.num_records,
             record=record,
         )
 

@@ -18,7 +18,7 @@ from ..errors import NotApplicable
 from ..models import History
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
-from ..models.training import begin, train
+from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Critic, Fit, TrainedEstimator
 from .pair_inputs import PairInputs, mean_over, nth, pick
@@ -56,11 +56,8 @@ class DeepTD(TrainedEstimator):
             networks,
             (inputs.transitions,),
             settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.num_steps,
-            num_records=self.num_records,
             record=record,
         )
         return [self._fit(nth(networks, seed), inputs, curves.of(seed)) for seed in range(len(keys))]

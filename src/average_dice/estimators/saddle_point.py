@@ -27,7 +27,7 @@ from ..errors import NotApplicable
 from ..models import History
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
-from ..models.training import begin, train
+from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Critic, Fit, TrainedEstimator
 from .pair_inputs import PairInputs, mean_over, nth, pick, single
@@ -131,13 +131,9 @@ class SaddlePoint(TrainedEstimator):
             {"average": players, "gradient": jax.tree.map(jnp.zeros_like, players)},
             (rows, inputs.starts),
             settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records, momentum=0.0),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.num_steps,
-            num_records=self.num_records,
             record=record,
-            momentum=0.0,
         )
         averages = [nth(memory["average"], seed) for seed in range(len(keys))]
         return [self._fit(problem, one, inputs, settings, curves.of(seed)) for seed, one in enumerate(averages)]

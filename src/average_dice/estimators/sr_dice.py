@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
 from ..models.scaling import mean_and_std
-from ..models.training import begin, train
+from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Fit, TrainedEstimator
 from .pair_inputs import PairInputs, mean_over, nth, pick, single
@@ -74,11 +74,8 @@ class SRDICE(TrainedEstimator):
             {"slow": networks, "encoder": encoders},
             (rows,),
             settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.num_steps,
-            num_records=self.num_records,
             record=record,
         )
         solutions = coefficients(networks)
@@ -126,11 +123,8 @@ class SRDICE(TrainedEstimator):
             jnp.zeros(len(keys)),
             (rows,),
             {},
+            Schedule(self.learning_rate, self.batch_size, self.encoder_steps, 1),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.encoder_steps,
-            num_records=1,
             record=lambda step, networks, memory: None,
         )
         return trained["phi"]

@@ -19,7 +19,7 @@ from .curves import Curves
 from .perceptron import Perceptron
 from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
-from .training import begin, train
+from .training import Schedule, begin, train
 
 # Larger targets are divided by a common unit first: their squares must fit into float32.
 LARGEST_TARGET = 1e12
@@ -71,11 +71,8 @@ class NetworkRegression:
             jnp.zeros(len(keys)),
             (rows,),
             settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            num_steps=self.num_steps,
-            num_records=self.num_records,
             record=record,
         )
 

@@ -5,6 +5,7 @@ in at the records only, to note how things stand, to move a progress bar, and to
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,20 +21,27 @@ Tree = Any  # a pytree of arrays
 Downhill = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tree, Tree]]
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """How Adam goes: `num_records` points from the first step to the last are looked at; `momentum` is its β₁."""
+
+    learning_rate: float
+    batch_size: int
+    num_steps: int
+    num_records: int
+    momentum: float = 0.9
+
+
 def train(
     downhill: Downhill,
     parameters: Tree,
     memory: Tree,
     groups: tuple[Tree, ...],
     settings: Tree,
+    schedule: Schedule,
     *,
     keys: Sequence[jax.Array],
-    learning_rate: float,
-    batch_size: int,
-    num_steps: int,
-    num_records: int,
     record: Callable[[int, Tree, Tree], None],
-    momentum: float = 0.9,
 ) -> tuple[Tree, Tree]:
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
@@ -45,29 +53,30 @@ def train(
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
       that need them, its starts. A group no larger than a minibatch is taken whole in every step.
     - `settings`: numbers that `downhill` needs.
-    - `record(step, parameters, memory)` is called before the first step and at `num_records` points from there to the
-      last. `momentum` is Adam's β₁.
+    - `record(step, parameters, memory)` is called before the first step and at the schedule's records.
     """
-    optimiser_state = jax.vmap(optax.adam(learning_rate).init)(parameters)
+    optimiser_state = jax.vmap(optax.adam(schedule.learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
     record(0, parameters, memory)
     done = 0
-    for until in np.unique(np.linspace(0, num_steps, max(num_records, 1) + 1).round().astype(int))[1:]:
+    for until in np.unique(np.linspace(0, schedule.num_steps, max(schedule.num_records, 1) + 1).round().astype(int))[
+        1:
+    ]:
         parameters, memory, optimiser_state = _steps(
             downhill,
             (parameters, memory, optimiser_state),
             groups,
             settings,
             stacked,
-            learning_rate,
-            momentum,
+            schedule.learning_rate,
+            schedule.momentum,
             done,
-            batch_size=batch_size,
+            batch_size=schedule.batch_size,
             num_steps=int(until) - done,
         )
         done = int(until)
         record(done, parameters, memory)
-        report(done, num_steps)
+        report(done, schedule.num_steps)
     return parameters, memory
 
 
