@@ -24,6 +24,8 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())  # or a loss of power might leave the name without the content
         temporary.replace(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows

@@ -1,13 +1,16 @@
 """Claims and figures from made-up results whose verdicts are known."""
 
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, judge, write_claims
 from average_dice.benchmark.experiments import Ablation, Main, Robustness, Tuning
 from average_dice.benchmark.figures import draw
+from average_dice.benchmark.runs import true_value
 from average_dice.benchmark.store import Store
 from average_dice.benchmark.summaries import overview, results, rmse
 from average_dice.benchmark.tasks import TASKS
@@ -17,29 +20,31 @@ PAPER = "average-dice-paper"
 METHODS = (PAPER, "td", "cop-td", "best-dice", "sr-dice", "dual-dice", "average-reward", "wpdis")
 STEPS = dict.fromkeys(METHODS[:6], 100)
 PLANS = {
-    "main": Main(tuple(TASKS), METHODS, logs=3, trained_logs=3, seeds=1, records=2, steps=STEPS),
-    "robustness": Robustness(tuple(TASKS), (PAPER, "td"), 2, 2, 1, 2, {PAPER: 100, "td": 100}),
-    "ablation": Ablation(tuple(TASKS), logs=2, seeds=2, steps=100, records=2),
+    "main": Main(tuple(TASKS), METHODS, logs=3, trained_logs=3, seeds=1, every=50, steps=STEPS),
+    "robustness": Robustness(tuple(TASKS), (PAPER, "td"), 2, 2, 1, 50, {PAPER: 100, "td": 100}),
+    "ablation": Ablation(tuple(TASKS), logs=2, seeds=2, steps=100, every=50),
     "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 1, 1, 100, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
 }
 
 
-def curve(method, off):
-    """The paper's method is where it ends after 50 of 100 steps, the others only at the end."""
+def curve(method, last, truth, quick):
+    """One method is where it ends after 50 of 100 steps, the others only at the end."""
     if method.num_steps is None:
         return []
-    return [0.0, 2.0 + off if method.estimator == PAPER else 1.0, 2.0 + off]
+    return [np.nan, last if method.estimator == quick else last + truth, last]
 
 
-def fill(directory, experiment, error):
-    """A store in which `error(unit, method)` is the error of every run; the truth is 2."""
-    plan = PLANS[experiment]
+def fill(directory, experiment, error, quick=PAPER, plan=None):
+    """A store in which `error(unit, method)` is the error of every run, in units of the truth; None: no value."""
+    plan = plan or PLANS[experiment]
     units = list(plan.units(experiment))
     store = Store.open(directory, experiment, plan, {})
     for unit in units:
         rows = []
         for method in unit.methods:
+            truth, _ = true_value(unit.task, unit.setting.discount)
             off = error(unit, method)
+            value = None if off is None else truth + truth * off * (-1) ** unit.log
             for seed in range(unit.num_seeds):
                 rows.append(
                     {
@@ -54,12 +59,13 @@ def fill(directory, experiment, error):
                         "noise": unit.setting.noise,
                         "log": unit.log,
                         "seed": seed,
-                        "value": 2.0 + off * (-1) ** unit.log,
-                        "truth": 2.0,
+                        "value": value,
+                        "truth": truth,
                         "notes": "",
-                        "diagnostics": json.dumps({"held_out_loss": 1 + off**2}),
-                        "curve_step": [0, 50, 100] if method.num_steps else [],
-                        "curve_value": curve(method, off),
+                        "diagnostics": json.dumps({"held_out_loss": 1.0}),
+                        "curve_step": [0, 50, 100] if method.num_steps and off is not None else [],
+                        "curve_value": [] if off is None else curve(method, value, truth, quick),
+                        "versions": "{}",
                     }
                 )
         store.add(unit, rows)
@@ -82,19 +88,56 @@ def the_opposite(unit, method):
     return {PAPER: 1.5, "td": 0.5, "sr-dice": 1.6}.get(method.estimator, 0.1)
 
 
-@pytest.mark.parametrize(("error", "verdict"), [(as_the_paper_says, HOLDS), (the_opposite, FAILS)])
-def test_each_claim_is_judged_by_the_numbers(tmp_path, error, verdict):
+@pytest.mark.parametrize(
+    ("error", "quick", "verdict"), [(as_the_paper_says, PAPER, HOLDS), (the_opposite, "td", FAILS)]
+)
+def test_each_claim_is_judged_by_the_numbers(tmp_path, error, quick, verdict):
     for experiment in ("main", "robustness", "ablation"):
-        fill(tmp_path, experiment, error)
+        fill(tmp_path, experiment, error, quick)
     claims = judge(tmp_path)
-    wrong = [claim for claim in claims if claim.verdict != verdict and claim.claim != "Fastest to a stable error"]
-    assert not wrong
-    assert "2 of 7" not in claims[0].evidence
-    (fastest,) = [claim for claim in claims if claim.claim == "Fastest to a stable error"]
-    assert fastest.verdict == HOLDS
-    assert "average-dice-paper 50, td 100" in fastest.evidence
+    assert [claim for claim in claims if claim.verdict != verdict] == []
+    assert f"{7 if verdict == HOLDS else 0} of 7 tasks" in claims[0].evidence
+    assert f"{quick} 50" in claims[2].evidence
     text = write_claims(claims, tmp_path).read_text()
-    assert text.count(f"| {verdict} |") >= 7
+    assert text.count(f"| {verdict} |") == 8
+
+
+def test_nobody_is_fastest_where_all_are(tmp_path):
+    fill(tmp_path, "main", as_the_paper_says, quick="nobody")
+    assert judge(tmp_path)[2].verdict == FAILS
+
+
+def test_who_falls_does_not_win_by_it(tmp_path):
+    """TD has the smallest errors, but on one log of each task none at all."""
+
+    def error(unit, method):
+        if method.estimator != "td":
+            return as_the_paper_says(unit, method)
+        return None if unit.log == 1 else 1e-6
+
+    fill(tmp_path, "main", error)
+    assert judge(tmp_path)[0].verdict == HOLDS
+    assert draw(tmp_path, "main")
+
+
+@pytest.mark.parametrize("experiment", PLANS)
+def test_figures_and_tables_of_runs_without_values(tmp_path, experiment):
+    fill(tmp_path, experiment, lambda unit, method: None if unit.log == 0 else 0.1)
+    assert draw(tmp_path, experiment)
+    with Console(file=io.StringIO()) as console:
+        console.print(overview(tmp_path, experiment))
+
+
+def test_a_claim_is_not_judged_without_those_it_names(tmp_path):
+    fill(tmp_path, "main", as_the_paper_says, plan=Main(("Ant-v5",), ("wpdis", PAPER), 1, 1, 1, 50, {PAPER: 100}))
+    fill(
+        tmp_path,
+        "robustness",
+        as_the_paper_says,
+        plan=Robustness(("CartPole-v1",), (PAPER, "td"), 1, 1, 1, 50, {PAPER: 100, "td": 100}, ("transitions",)),
+    )
+    fill(tmp_path, "ablation", as_the_paper_says, plan=Ablation(("Ant-v5",), 1, 1, 100, 50, (0.5,)))
+    assert {claim.verdict for claim in judge(tmp_path)} == {NOT_RUN}
 
 
 def test_what_was_not_run_is_not_judged(tmp_path):
@@ -118,10 +161,11 @@ def test_figures_are_drawn_from_the_store_alone_and_are_the_same_each_time(tmp_p
 def test_errors_are_root_mean_squares_over_runs_with_a_value(tmp_path):
     fill(tmp_path, "main", as_the_paper_says)
     rows = results(tmp_path, "main")
-    of_td = [row for row in rows if row["estimator"] == "td"]
-    assert rmse(of_td) == pytest.approx(0.3)
+    of_td = [row for row in rows if row["estimator"] == "td" and row["task"] == "Hopper-v5"]
+    expected = 0.3 * true_value("Hopper-v5", 0.95)[0]
+    assert rmse(of_td) == pytest.approx(expected)
     of_td[0]["error"] = np.nan
-    assert rmse(of_td) == pytest.approx(0.3)
+    assert rmse(of_td) == pytest.approx(expected)
     assert np.isnan(rmse([]))
     with pytest.raises(SettingError, match="no results of tuning"):
         overview(tmp_path, "tuning")

@@ -13,7 +13,7 @@ from average_dice.benchmark.executors import RETRIES, find_executor, local
 from average_dice.benchmark.experiments import Ablation
 from average_dice.errors import SettingError
 
-UNITS = list(Ablation(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, records=1).units("ablation"))
+UNITS = list(Ablation(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, every=10).units("ablation"))
 
 
 def threads(unit):
@@ -33,8 +33,10 @@ def always_dies(unit):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fails(unit):
-    raise ValueError("a mistake of ours")
+def fails_at_first(unit):
+    if unit == UNITS[0]:
+        raise ValueError("a mistake of ours")
+    return []
 
 
 def test_every_unit_comes_back_once_from_workers_with_one_thread():
@@ -51,13 +53,15 @@ def test_what_a_dying_worker_was_doing_is_done_again(tmp_path, monkeypatch):
 
 
 def test_workers_that_always_die_are_given_up():
-    with pytest.raises(SettingError, match=f"died {RETRIES + 1} times"):
+    with pytest.raises(SettingError, match=f"died {RETRIES + 1} times in a row"):
         list(local(1)(always_dies, UNITS[:1]))
 
 
-def test_a_mistake_in_the_work_is_seen():
+def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
+    found = local(1)(fails_at_first, UNITS)
+    assert [next(found)[0] for _ in UNITS[1:]] == UNITS[1:]
     with pytest.raises(ValueError, match="a mistake of ours"):
-        list(local(1)(fails, UNITS))
+        next(found)
 
 
 def test_unknown_executors_and_options_of_the_other_are_named():
@@ -74,7 +78,7 @@ tasks = ["CartPole-v1"]
 logs = 3
 seeds = 2
 steps = 30
-records = 2
+every = 15
 """
 
 

@@ -15,7 +15,7 @@ estimators = ["wpdis", "td"]
 logs = 3
 trained_logs = 2
 seeds = 4
-records = 5
+every = 5
 steps = {td = 10}
 """
 
@@ -80,6 +80,10 @@ def test_a_file_of_ones_own(tmp_path):
         ("seeds = 4", "seeds = true", "seeds must be a whole number above 0"),
         ("{td = 10}", "{td = 1.5}", "steps of td must be a whole number"),
         ("{td = 10}", "{wpdis = 10}", "wpdis does not train"),
+        ("{td = 10}", "{td = 10, mwl = 5}", "steps of mwl, which is not among the estimators"),
+        ("{td = 10}", "20", "steps must name the methods"),
+        ('["wpdis", "td"]', '[["td"]]', "estimators must be names"),
+        ('["wpdis", "td"]', '["td", "td"]', "has 'td' twice"),
         ("{td = 10}", "{tdd = 10}", "unknown estimator 'tdd'"),
         ('["CartPole-v1"]', '"CartPole-v1"', "tasks must be a list"),
         ("[main]", "[mian]", r"no section \[main\]"),
@@ -105,3 +109,19 @@ def test_other_mistakes_are_named(tmp_path):
         plan_of(tmp_path, tuning + "ridges = [-1]\n", "tuning")
     with pytest.raises(SettingError, match="held_out must lie"):
         plan_of(tmp_path, tuning + "held_out = 1.0\n", "tuning")
+    with pytest.raises(SettingError, match="learning_rates must be above 0"):
+        plan_of(tmp_path, tuning + "learning_rates = [0]\n", "tuning")
+    for wrong in ("[inf]", "[true]", '["a"]'):
+        with pytest.raises(SettingError, match="ridges must be numbers"):
+            plan_of(tmp_path, tuning + f"ridges = {wrong}\n", "tuning")
+    with pytest.raises(SettingError, match="steps must be a whole number"):
+        plan_of(tmp_path, tuning.replace("steps = 10", "steps = {td = 10}"), "tuning")
+    with pytest.raises(SettingError, match=r"no section \[main\]"):
+        plan_of(tmp_path, "main = 3")
+    with pytest.raises(SettingError, match="nothing to run"):
+        plan_of(tmp_path, MAIN.replace('"wpdis", ', "").replace("steps = {td = 10}", ""))
+    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
+    with pytest.raises(SettingError, match="UTF-8"):
+        load_plan(tmp_path / "latin.toml", "main")
+    (tmp_path / "bom.toml").write_bytes(b"\xef\xbb\xbf" + MAIN.encode())
+    assert load_plan(tmp_path / "bom.toml", "main").logs == 3

@@ -5,10 +5,9 @@ reward, the behaviour policy's own, is not among the rivals: where every reward 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -16,7 +15,8 @@ from rich.table import Table
 from ..errors import SettingError
 from ..files import written_whole
 from .experiments import PAPER
-from .summaries import Row, grouped, results, rmse, tasks_of
+from .summaries import Row, beside, grouped, results, rmse
+from .tasks import TASKS
 from .units import DISCOUNT
 
 COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # what learns in the paper's own figure
@@ -36,7 +36,8 @@ class Claim:
     evidence: str
 
 
-Errors = Mapping[tuple[str, str], float]  # (task, estimator) → root mean squared error
+Verdict = tuple[str, str]  # and the evidence
+Errors = Mapping[str, Mapping[str, float]]  # task → estimator → root mean squared error
 
 
 def judge(directory: Path) -> list[Claim]:
@@ -44,109 +45,91 @@ def judge(directory: Path) -> list[Claim]:
     rows = {name: results(directory, name) for name in ("main", "robustness", "ablation")}
     if not any(rows.values()):
         raise SettingError(f"{directory}: no results there. Run main, robustness and ablation first.")
-    return [
-        Claim(text, *(verdict(rows[experiment]) if rows[experiment] else (NOT_RUN, f"no results of {experiment}")))
-        for text, experiment, verdict in CLAIMS
-    ]
+    return [Claim(text, *(verdict(rows[experiment]))) for text, experiment, verdict in CLAIMS]
 
 
-def dominant(rows: list[Row]) -> tuple[str, str]:
-    errors, tasks = _errors(rows), tasks_of(rows)
-    best = {task: _best(errors, task, (PAPER, *COMPARED)) for task in tasks}
-    won = [task for task in tasks if best[task] == PAPER]
-    shown = ", ".join(f"{task} {best[task]}" for task in tasks)
-    return _verdict(len(won) > len(tasks) / 2), f"smallest error on {len(won)} of {len(tasks)} tasks: {shown}"
+def dominant(rows: list[Row]) -> Verdict:
+    errors = _errors(rows, (PAPER, *COMPARED))
+    best = {task: min(of_task, key=of_task.__getitem__) for task, of_task in errors.items()}
+    won = [task for task, name in best.items() if name == PAPER]
+    shown = ", ".join(f"{task} {name}" for task, name in best.items())
+    return _verdict(errors, len(won) > len(best) / 2, f"smallest error on {len(won)} of {len(best)} tasks: {shown}")
 
 
-def comparable_on_two(rows: list[Row]) -> tuple[str, str]:
-    errors = _errors(rows)
+def comparable_on_two(rows: list[Row]) -> Verdict:
+    errors = _errors((row for row in rows if row["task"] in ("Hopper-v5", "CartPole-v1")), (PAPER, *COMPARED))
     factors = {}
-    for task in ("Hopper-v5", "CartPole-v1"):
-        if (task, PAPER) in errors:
-            best = _best(errors, task, COMPARED)
-            factors[task] = (errors[task, PAPER] / errors[task, best], best)
-    evidence = "; ".join(f"{task}: {factor:.3g} times that of {best}" for task, (factor, best) in factors.items())
-    return _verdict(all(factor <= COMPARABLE for factor, _ in factors.values())), evidence
+    for task, of_task in errors.items():
+        best = min(COMPARED, key=of_task.__getitem__)
+        factors[task] = (of_task[PAPER] / of_task[best], best)
+    shown = "; ".join(f"{task}: {factor:.3g} times that of {best}" for task, (factor, best) in factors.items())
+    return _verdict(errors, all(factor <= COMPARABLE for factor, _ in factors.values()), shown)
 
 
-def fastest(rows: list[Row]) -> tuple[str, str]:
-    steps: dict[str, list[float]] = {name: [] for name in (PAPER, *COMPARED)}
-    first = []
-    for task in tasks_of(rows):
-        needed = {
-            name: float(np.median([_steps_to_stability(row) for row in runs if row["curve_step"]]))
-            for name, runs in grouped((r for r in rows if r["task"] == task), lambda row: row["estimator"]).items()
-            if name in steps and any(row["curve_step"] for row in runs)
-        }
-        for name, number in needed.items():
-            steps[name].append(number)
-        if needed and min(needed, key=needed.__getitem__) == PAPER:
-            first.append(task)
-    medians = ", ".join(f"{name} {np.median(found):,.0f}" for name, found in steps.items() if found)
-    number = len(tasks_of(rows))
-    return (
-        _verdict(len(first) > number / 2),
-        f"first to be stable on {len(first)} of {number} tasks{_listed(first)}; median steps: {medians}",
-    )
+def fastest(rows: list[Row]) -> Verdict:
+    names = (PAPER, *COMPARED)
+    needed = {}
+    for task, of_task in grouped(rows, lambda row: row["task"]).items():
+        runs = grouped((row for row in of_task if row["curve_step"]), lambda row: row["estimator"])
+        if all(name in runs for name in names):
+            last = min(runs[name][0]["curve_step"][-1] for name in names)  # no further than the shortest goes
+            needed[task] = {
+                name: float(np.median([_steps_to_stability(row, last) for row in runs[name]])) for name in names
+            }
+    first = [task for task, steps in needed.items() if all(steps[PAPER] < steps[name] for name in COMPARED)]
+    medians = [f"{name} {np.median([steps[name] for steps in needed.values()]):,.0f}" for name in names if needed]
+    evidence = f"first to be stable on {len(first)} of {len(needed)} tasks; median steps: {', '.join(medians)}"
+    return _verdict(needed, len(first) > len(needed) / 2, evidence)
 
 
-def others_below_td(rows: list[Row]) -> tuple[str, str]:
-    errors = _errors(rows)
-    ratios = {name: _geometric_ratio(errors, name, "td") for name in OTHER_RATIOS}
-    ratios = {name: ratio for name, ratio in ratios.items() if np.isfinite(ratio)}
+def others_below_td(rows: list[Row]) -> Verdict:
+    ratios = {name: _geometric_ratio(_errors(rows, (name, "td")), name) for name in OTHER_RATIOS}
+    ratios = {name: ratio for name, ratio in ratios.items() if not np.isnan(ratio)}
     worse = [name for name, ratio in ratios.items() if ratio > 1]
     shown = ", ".join(f"{name} {ratio:.2g}" for name, ratio in ratios.items())
-    return _verdict(len(worse) > len(ratios) / 2), f"error over that of TD, geometric mean over tasks: {shown}"
+    evidence = f"error over that of TD, geometric mean over tasks: {shown}"
+    return _verdict(ratios, len(worse) > len(ratios) / 2, evidence)
 
 
-def sr_dice_comparable(rows: list[Row]) -> tuple[str, str]:
-    ratio = _geometric_ratio(_errors(rows), "sr-dice", "td")
-    return _verdict(
-        1 / COMPARABLE <= ratio <= COMPARABLE
-    ), f"{ratio:.2g} times the error of TD, geometric mean over tasks"
+def sr_dice_comparable(rows: list[Row]) -> Verdict:
+    errors = _errors(rows, ("sr-dice", "td"))
+    ratio = _geometric_ratio(errors, "sr-dice")
+    evidence = f"{ratio:.2g} times the error of TD, geometric mean over tasks"
+    return _verdict(errors, 1 / COMPARABLE <= ratio <= COMPARABLE, evidence)
 
 
-def sensitive_to_discount(rows: list[Row]) -> tuple[str, str]:
-    ratios = {}
-    for discount in sorted({row["discount"] for row in rows}):
-        ratios[discount] = _geometric_ratio(_errors(_beside(rows, "discount", discount)), PAPER, "td")
-    if not np.isfinite(list(ratios.values())).all():
-        return NOT_RUN, "TD was not run at every discount"
-    elsewhere = [ratio for discount, ratio in ratios.items() if discount != DISCOUNT]
+def sensitive_to_discount(rows: list[Row]) -> Verdict:
+    along = grouped(beside(rows, "discount"), lambda row: row["discount"])
+    ratios = {discount: _geometric_ratio(_errors(along[discount], (PAPER, "td")), PAPER) for discount in sorted(along)}
+    ratios = {discount: ratio for discount, ratio in ratios.items() if not np.isnan(ratio)}
+    elsewhere = {discount: ratio for discount, ratio in ratios.items() if discount != DISCOUNT}
+    known = elsewhere if DISCOUNT in ratios else {}
     shown = ", ".join(f"{ratio:.2g} at {discount:g}" for discount, ratio in ratios.items())
-    return (
-        _verdict(max(elsewhere) > COMPARABLE * ratios[DISCOUNT]),
+    return _verdict(
+        known,
+        bool(known) and max(elsewhere.values()) > COMPARABLE * ratios[DISCOUNT],
         f"error over that of TD at the same discount, geometric mean over tasks: {shown}",
     )
 
 
-def worse_when_long(rows: list[Row]) -> tuple[str, str]:
-    errors = {length: _errors(_beside(rows, "max_steps", length)) for length in (100, 200)}
-    ratios = {
-        task: errors[200][task, PAPER] / errors[100][task, PAPER]
-        for task in tasks_of(rows)
-        if (task, PAPER) in errors[200] and (task, PAPER) in errors[100]
-    }
-    if not ratios:
-        return NOT_RUN, "no task was run at 200 steps"
+def worse_when_long(rows: list[Row]) -> Verdict:
+    along = beside(rows, "max_steps")
+    errors = {length: _errors((row for row in along if row["max_steps"] == length), (PAPER,)) for length in (100, 200)}
+    ratios = {task: errors[200][task][PAPER] / errors[100][task][PAPER] for task in errors[200] if task in errors[100]}
     worse = [task for task, ratio in ratios.items() if ratio > 1]
     shown = ", ".join(f"{task} {ratio:.2g}" for task, ratio in ratios.items())
-    return _verdict(len(worse) > len(ratios) / 2), f"error at 200 steps over that at 100: {shown}"
+    return _verdict(ratios, len(worse) > len(ratios) / 2, f"error at 200 steps over that at 100: {shown}")
 
 
-def nothing_without_regulariser(rows: list[Row]) -> tuple[str, str]:
+def nothing_without_regulariser(rows: list[Row]) -> Verdict:
     """Learnt: the error is less than half of what the value 0 would make, that is, of the truth itself."""
-    without = [row for row in rows if json.loads(row["options"])["mass_weight"] == 0]
-    learnt = [
-        task
-        for task, runs in grouped(without, lambda row: row["task"]).items()
-        if rmse(runs) < 0.5 * abs(runs[0]["truth"])
-    ]
-    relative = ", ".join(
-        f"{task} {rmse(runs) / abs(runs[0]['truth']):.2g}"
-        for task, runs in grouped(without, lambda row: row["task"]).items()
-    )
-    return _verdict(learnt == ["CartPole-v1"]), f"error over the size of the truth without it: {relative}"
+    without = _errors((row for row in rows if json.loads(row["options"])["mass_weight"] == 0), (PAPER,))
+    sizes = {row["task"]: abs(row["truth"]) for row in rows}
+    relative = {task: error[PAPER] / sizes[task] for task, error in without.items()}
+    learnt = [task for task, error in relative.items() if error < 0.5]
+    shown = ", ".join(f"{task} {error:.2g}" for task, error in relative.items())
+    evidence = f"error over the size of the truth without it: {shown}"
+    return _verdict(relative, learnt == ["CartPole-v1"], evidence)
 
 
 CLAIMS: tuple[tuple[str, str, Callable[[list[Row]], tuple[str, str]]], ...] = (
@@ -183,55 +166,44 @@ def write_claims(claims: Iterable[Claim], directory: Path) -> Path:
     return directory / "claims.md"
 
 
-def _errors(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
-    cells = grouped(rows, lambda row: (row["task"], row["estimator"]))
-    errors = {cell: rmse(runs) for cell, runs in cells.items()}
-    return {cell: error for cell, error in errors.items() if np.isfinite(error)}
+def _errors(rows: Iterable[Row], names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Errors on the tasks where all these methods ran, from the logs that all of them had.
+
+    A run without a value counts as an error without bound: who falls must not win by it.
+    """
+    errors = {}
+    for task, of_task in grouped(rows, lambda row: row["task"]).items():
+        runs = grouped((row for row in of_task if row["estimator"] in names), lambda row: row["estimator"])
+        if set(runs) != set(names):
+            continue
+        common = set.intersection(*({row["log"] for row in found} for found in runs.values()))
+        compared = {name: [row for row in found if row["log"] in common] for name, found in runs.items()}
+        if common:
+            errors[task] = {
+                name: np.inf if any(row["value"] is None for row in compared[name]) else rmse(compared[name])
+                for name in names
+            }
+    return {task: errors[task] for task in TASKS if task in errors}
 
 
-def _best(errors: Errors, task: str, names: Iterable[str]) -> str:
-    return min((name for name in names if (task, name) in errors), key=lambda name: errors[task, name])
+def _geometric_ratio(errors: Errors, name: str) -> float:
+    """Of the errors of a method to those of TD; NaN if there are none."""
+    ratios = [of_task[name] / of_task["td"] for of_task in errors.values() if np.isfinite(of_task["td"])]
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 
-def _geometric_ratio(errors: Errors, above: str, below: str) -> float:
-    tasks = [task for task, name in errors if name == above and (task, below) in errors]
-    if not tasks:
-        return float("nan")
-    return float(np.exp(np.mean([np.log(errors[task, above] / errors[task, below]) for task in tasks])))
+def _steps_to_stability(row: Row, last: int) -> float:
+    """The first step after which the value stays within STABLE · |truth| of that at the last step."""
+    steps = np.array(row["curve_step"])
+    values = np.array(row["curve_value"], float)[steps <= last]
+    near = np.abs(values - values[-1]) <= STABLE * abs(row["truth"])  # never of what is not a number
+    if not near[-1]:
+        return float("inf")
+    away = np.flatnonzero(~near)
+    return float(steps[away[-1] + 1] if len(away) else steps[0])
 
 
-def _beside(rows: Iterable[Row], axis: str, value: float | int) -> list[Row]:
-    """The rows with that value on one axis, and elsewhere the setting that most rows have."""
-    names = [name for name in ("discount", "transitions", "max_steps") if name != axis]
-    rows = list(rows)
-    usual = {name: _most_common([row[name] for row in rows]) for name in names}
-    noises = {
-        task: _most_common([r["noise"] for r in found]) for task, found in grouped(rows, lambda r: r["task"]).items()
-    }
-    return [
-        row
-        for row in rows
-        if row[axis] == value
-        and row["noise"] == noises[row["task"]]
-        and all(row[name] == usual[name] for name in names)
-    ]
-
-
-def _most_common(values: list[Any]) -> Any:
-    return max(set(values), key=values.count)
-
-
-def _steps_to_stability(row: Row) -> float:
-    """The first step after which the value stays within STABLE · |truth| of the last one."""
-    values = np.array(row["curve_value"], float)
-    away = np.abs(values - values[-1]) > STABLE * abs(row["truth"])
-    last_away = int(np.flatnonzero(away)[-1]) if away.any() else -1
-    return float(row["curve_step"][last_away + 1])
-
-
-def _verdict(holds: bool) -> str:
-    return HOLDS if holds else FAILS
-
-
-def _listed(names: list[str]) -> str:
-    return f" ({', '.join(names)})" if names else ""
+def _verdict(known: Sized, holds: bool, evidence: str) -> Verdict:
+    if not known:
+        return NOT_RUN, "not all that it takes was run"
+    return (HOLDS if holds else FAILS), evidence

@@ -38,25 +38,32 @@ def local(num_processes: int | None = None) -> Executor:
 
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
         left = list(units)
-        deaths = 0
+        deaths = 0  # since a unit was last finished
+        mistake = None
         while left:
             count = min(num_processes or num_cores(), len(left))
             with _environment(ONE_THREAD):
                 pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent)
-                futures = {pool.submit(work, unit): unit for unit in left}
                 try:
+                    futures = {pool.submit(work, unit): unit for unit in left}
                     for future in as_completed(futures):
-                        result = future.result()
+                        if isinstance(error := future.exception(), BrokenProcessPool):
+                            raise error
                         left.remove(futures[future])
-                        yield futures[future], result
+                        deaths = 0
+                        if error is None:
+                            yield futures[future], future.result()
+                        mistake = mistake or error
                 except BrokenProcessPool:
                     deaths += 1
                     if deaths > RETRIES:
                         raise SettingError(
-                            f"workers died {deaths} times, perhaps for want of memory. Use fewer processes."
+                            f"workers died {deaths} times in a row, perhaps for want of memory. Use fewer processes."
                         ) from None
                 finally:
                     _stop(pool)
+        if mistake is not None:
+            raise mistake  # after everything else is done
 
     return run
 
@@ -73,12 +80,13 @@ def ray_cluster(address: str | None = None) -> Executor:
         raise SettingError("this needs Ray: install the extra `ray`, from a clone: pip install -e '.[ray]'.") from None
 
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
-        begin = {"num_cpus": num_cores(), "include_dashboard": False} if address is None else {"address": address}
+        here: dict[str, Any] = {"address": "local", "num_cpus": num_cores(), "include_dashboard": False}
+        begin = here if address is None else {"address": address}
         try:
             ray.init(**begin, log_to_driver=False, logging_level="error", runtime_env={"env_vars": ONE_THREAD})
-        except (ConnectionError, RuntimeError) as error:
+        except (ConnectionError, RuntimeError, ValueError) as error:
             raise SettingError(
-                f"no Ray cluster that lets us in at {address}: {error} "
+                f"no Ray cluster that lets us in at {begin['address']}: {error} "
                 "If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, as Ray's documentation says."
             ) from None
         try:
@@ -87,6 +95,8 @@ def ray_cluster(address: str | None = None) -> Executor:
             while waiting:
                 for finished in ray.wait(list(waiting), num_returns=1)[0]:
                     yield waiting.pop(finished), ray.get(finished)
+        except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+            raise SettingError(f"a unit failed {RETRIES + 1} times: {error}") from None
         finally:
             ray.shutdown()
 
@@ -129,7 +139,10 @@ def _leave_with_parent() -> None:
 
 def _stop(pool: ProcessPoolExecutor) -> None:
     """Ends the workers at once, also in the middle of something: a unit half done is worth nothing."""
-    processes = list((pool._processes or {}).values()) if sys.version_info < (3, 14) else []
+    if sys.version_info >= (3, 14):
+        pool.terminate_workers()
+        return
+    processes = list((pool._processes or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()

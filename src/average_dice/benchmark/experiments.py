@@ -6,13 +6,14 @@
 - ablation: the paper's method with and without the regulariser of the mass.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from types import MappingProxyType
 
 from ..errors import SettingError
 from ..estimators import REGISTRY
-from .runs import trains
+from .runs import fingerprint, trains
 from .targets import policy_hash
 from .tasks import DISCOUNTS, TRANSITIONS, Task, find_task
 from .units import Method, Setting, Unit
@@ -25,7 +26,8 @@ AXES = ("discount", "transitions", "max_steps", "noise")
 class Main:
     """Closed forms on `logs` logs of each task, trained methods on the first `trained_logs`, with `seeds` each.
 
-    `steps`: how long each method trains. A method that trains and is not in it is left out.
+    `steps`: how long each method trains; its curve is looked at `every` so many of them. A method that trains and is
+    not in it is left out.
     """
 
     tasks: tuple[str, ...]
@@ -33,15 +35,15 @@ class Main:
     logs: int
     trained_logs: int
     seeds: int
-    records: int
+    every: int
     steps: Mapping[str, int] = field(default_factory=dict)
 
     def settings(self, task: Task) -> list[Setting]:
         return [Setting.of(task)]
 
     def units(self, experiment: str) -> Iterator[Unit]:
-        closed = tuple(Method(name) for name in self.estimators if not trains(REGISTRY[name].make()))
-        trained = [Method(name, self.steps[name], self.records) for name in self.estimators if name in self.steps]
+        closed = tuple(_method(name) for name in self.estimators if not trains(REGISTRY[name].make()))
+        trained = [_method(name, self.steps[name], self.every) for name in self.estimators if name in self.steps]
         for log, name in product(range(max(self.logs, self.trained_logs)), self.tasks):
             policy = policy_hash(name)
             for setting in self.settings(find_task(name)):
@@ -94,7 +96,7 @@ class Tuning:
                 "learning_rate": rate,
                 "held_out": self.held_out,
             }
-            method = Method(PAPER, self.steps, 1, options)
+            method = _method(PAPER, self.steps, self.steps, options)
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 
@@ -106,18 +108,26 @@ class Ablation:
     logs: int
     seeds: int
     steps: int
-    records: int
+    every: int
     mass_weights: tuple[float, ...] = (0.0, 0.5)
 
     def units(self, experiment: str) -> Iterator[Unit]:
         for log, name, mass_weight in product(range(self.logs), self.tasks, self.mass_weights):
-            method = Method(PAPER, self.steps, self.records, {"mass_weight": mass_weight})
+            method = _method(PAPER, self.steps, self.every, {"mass_weight": mass_weight})
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
+
+
+def _method(
+    name: str, steps: int | None = None, every: int = 1, options: Mapping[str, float] = MappingProxyType({})
+) -> Method:
+    num_records = None if steps is None else max(1, round(steps / every))
+    plain = Method(name, steps, num_records, dict(options))
+    return replace(plain, settings=fingerprint(plain))
 
 
 Plan = Main | Robustness | Tuning | Ablation
 
-EXPERIMENTS: dict[str, Callable[..., Plan]] = {
+EXPERIMENTS: dict[str, type[Plan]] = {
     "main": Main,
     "robustness": Robustness,
     "tuning": Tuning,
@@ -125,7 +135,7 @@ EXPERIMENTS: dict[str, Callable[..., Plan]] = {
 }
 
 
-def find_experiment(name: str) -> Callable[..., Plan]:
+def find_experiment(name: str) -> type[Plan]:
     if name not in EXPERIMENTS:
         raise SettingError(f"unknown experiment {name!r}. Known are {', '.join(EXPERIMENTS)}, claims.")
     return EXPERIMENTS[name]

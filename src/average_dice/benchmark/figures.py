@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 
 from ..files import written_whole
 from .experiments import AXES
-from .summaries import Row, grouped, results, rmse, tasks_of
-from .units import DISCOUNT, MAX_STEPS, TRANSITIONS
+from .summaries import Row, beside, grouped, results, rmse, tasks_of
 
 mpl.use("Agg")
 STYLE: Any = {
@@ -72,11 +71,11 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
 
     def panel(axes: Axes, rows: list[Row]) -> None:
         for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
-            if runs[0]["curve_step"]:
+            if any(row["curve_step"] for row in runs):
                 _curve(axes, runs, estimator, COLOURS.get(estimator))
             elif estimator in LEVEL_LINES:
-                level = max(float(np.median([row["error"] ** 2 for row in runs])), FLOOR)
-                axes.axhline(level, color=COLOURS[estimator], ls="--", lw=1, label=estimator)
+                level = float(np.median([row["error"] ** 2 for row in runs if row["value"] is not None] or [np.nan]))
+                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=estimator)
 
     return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
 
@@ -99,18 +98,16 @@ def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
     figure = Figure(figsize=(10, 1.9 * len(tasks) + 0.6), layout="constrained")
     grid = figure.subplots(len(tasks), len(AXES), squeeze=False)
     for task, line in zip(tasks, grid, strict=True):
-        of_task = [row for row in rows if row["task"] == task]
-        noise = _middle_noise(of_task)
         for axis, axes in zip(AXES, line, strict=True):
-            middle = {"discount": DISCOUNT, "transitions": TRANSITIONS, "max_steps": MAX_STEPS, "noise": noise}
-            del middle[axis]
-            along = [row for row in of_task if all(row[name] == value for name, value in middle.items())]
+            along = beside((row for row in rows if row["task"] == task), axis)
+            grid_values = sorted({row[axis] for row in along})
+            cells = grouped(along, lambda row: (row["estimator"], row[axis]))  # noqa: B023
             for estimator in LINES:
-                points = grouped((r for r in along if r["estimator"] == estimator), lambda row: row[axis])  # noqa: B023
-                at = sorted(points)
-                heights = [max(rmse(points[x]), FLOOR) for x in at]
-                axes.plot(range(len(at)), heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=estimator)
-                axes.set_xticks(range(len(at)), [f"{x:g}" for x in at])
+                heights = [max(rmse(cells.get((estimator, x), [])), FLOOR) for x in grid_values]
+                if not np.isnan(heights).all():
+                    at = range(len(grid_values))
+                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=estimator)
+            axes.set_xticks(range(len(grid_values)), [f"{x:g}" for x in grid_values])
             axes.set_yscale("log")
             axes.set_xlabel(AXIS_NAMES[axis])
         line[0].set_ylabel(f"{task}\nRMSE")
@@ -137,8 +134,9 @@ def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
         cells = grouped(rows, lambda row: tuple(row["grid"][n] for n in ("learning_rate", "ridge", "mass_weight")))
         for (rate, ridge, weight), cell in cells.items():
             maps[rates.index(rate), ridges.index(ridge), weights.index(weight)] = measure(cell)
+        known = maps[np.isfinite(maps)] if np.isfinite(maps).any() else np.zeros(1)
         for rate, axes, values in zip(rates, line, maps, strict=True):
-            image = axes.imshow(values, vmin=np.nanmin(maps), vmax=np.nanmax(maps), cmap="viridis_r")
+            image = axes.imshow(values, vmin=known.min(), vmax=known.max(), cmap="viridis_r")
             axes.grid(visible=False)
             axes.set_xticks(range(len(weights)), [f"{x:g}" for x in weights])
             axes.set_yticks(range(len(ridges)), [f"{x:g}" for x in ridges])
@@ -160,8 +158,11 @@ FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no z
 
 
 def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
-    steps = np.array(runs[0]["curve_step"])
-    curves = np.array([row["curve_value"] for row in runs if row["curve_value"]], float)
+    with_curves = [row for row in runs if row["curve_step"]]  # a run that diverged has none
+    if not with_curves:
+        return
+    steps = np.array(with_curves[0]["curve_step"])
+    curves = np.array([row["curve_value"] for row in with_curves], float)
     known = np.isfinite(curves).any(axis=0)  # self-normalised values may not exist before the first step
     steps, errors = steps[known], np.maximum((curves[:, known] - runs[0]["truth"]) ** 2, FLOOR)
     low, middle, high = np.nanquantile(errors, (0.25, 0.5, 0.75), axis=0)
@@ -194,12 +195,6 @@ def _legend(figure: Figure, panels: Any) -> None:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=6, frameon=False)
-
-
-def _middle_noise(rows: list[Row]) -> float:
-    """That of the main setting, which is the one at which other things vary."""
-    varied = [r["noise"] for r in rows if r["discount"] != DISCOUNT or r["transitions"] != TRANSITIONS]
-    return varied[0] if varied else rows[0]["noise"]
 
 
 def _mean_over_tasks(cell: list[Row], measure: Callable[[list[Row]], float]) -> float:

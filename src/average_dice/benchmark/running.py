@@ -23,6 +23,7 @@ def run_experiment(
     """Runs what is left of the experiment and gathers its rows; `finished` hears of every unit."""
     units = list(plan.units(experiment))
     store = Store.open(directory, experiment, plan, versions())
+    store.gather(units)
     done = store.done()
     left = [unit for unit in units if unit.key not in done]
     report(len(units) - len(left), len(units))

@@ -1,9 +1,10 @@
 """Running a unit: its log is collected, its methods are fitted, and each fit becomes a row."""
 
+import hashlib
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -37,10 +38,7 @@ def run(unit: Unit) -> list[Row]:
     rows = []
     for method in unit.methods:
         start = time.perf_counter()
-        try:
-            fits = [_outcome(fit) for fit in make(method).fit_many(problem, keys=keys)]
-        except NotApplicable as reason:
-            fits = [{"notes": f"not applicable, because {reason}"}] * len(keys)
+        fits = _fits(make(method), problem, keys)
         seconds = (time.perf_counter() - start) / len(keys)
         for seed, fit in enumerate(fits):
             rows.append(
@@ -59,10 +57,21 @@ def run(unit: Unit) -> list[Row]:
                     "truth": truth,
                     "truth_standard_error": truth_error,
                     "seconds": seconds,
+                    "versions": json.dumps(versions(), sort_keys=True),
                     **fit,
                 }
             )
     return rows
+
+
+def _fits(estimator: Estimator, problem: Problem, keys: Sequence[jax.Array]) -> list[Row]:
+    """What becomes of each key. Where one of them fails, the others are done again without it."""
+    try:
+        return [_outcome(fit) for fit in estimator.fit_many(problem, keys=keys)]
+    except NotApplicable as reason:
+        if len(keys) == 1:
+            return [{"notes": f"not applicable, because {reason}"}]
+    return [row for key in keys for row in _fits(estimator, problem, [key])]
 
 
 def make(method: Method) -> Estimator:
@@ -130,7 +139,21 @@ def true_value(task: str, discount: float) -> tuple[float, float]:
     )
 
 
-def versions() -> Mapping[str, str]:
+def fingerprint(method: Method) -> str:
+    """The hash of everything that is set in the method."""
+    return hashlib.sha256(json.dumps(_described(make(method))).encode()).hexdigest()[:12]
+
+
+def _described(value: Any) -> Any:
+    if is_dataclass(value):
+        settings = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
+        return [type(value).__name__, settings]
+    if isinstance(value, tuple):
+        return [_described(one) for one in value]
+    return f"{value.__module__}.{value.__qualname__}" if callable(value) else value
+
+
+def versions() -> dict[str, str]:
     """What the numbers of a store depend on."""
-    packages = ("average-dice", "jax", "numpy")
+    packages = ("average-dice", "jax", "jaxlib", "optax", "numpy")
     return {package: version(package) for package in packages} | simulator_versions(fastest_envs())

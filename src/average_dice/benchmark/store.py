@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -86,6 +87,8 @@ class Store:
         with store._locked():
             if store.manifest.exists():
                 _check_same(store.manifest, manifest)
+            elif store.gathered.exists() or any(store.parts.iterdir()):
+                raise SettingError(f"{directory}: has results of {experiment} without a manifest. Give another folder.")
             else:
                 with written_whole(store.manifest) as temporary:
                     temporary.write_text(json.dumps(manifest, indent=2) + "\n")
@@ -105,14 +108,16 @@ class Store:
 
     def add(self, unit: Unit, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes the rows of a unit."""
-        stamp = {"config": self.config, "versions": json.dumps(dict(self.versions), sort_keys=True)}
-        table = pa.Table.from_pylist([{**row, **stamp} for row in rows], schema=SCHEMA)
+        here = json.dumps(dict(self.versions), sort_keys=True)
+        if other := [row["versions"] for row in rows if row["versions"] != here]:
+            raise SettingError(f"a worker has other versions: {other[0]} there, {here} here.")
+        table = pa.Table.from_pylist([{**row, "config": self.config} for row in rows], schema=SCHEMA)
         with written_whole(self.parts / f"{unit.key}.parquet") as temporary:
             pq.write_table(table, temporary)
 
     def done(self) -> set[str]:
         """The keys of the units whose rows are there."""
-        finished = {part.stem for part in self.parts.glob("[!.]*.parquet")}
+        finished = {part.stem for part in _parts(self.parts) if _read(part) is not None}
         if self.gathered.exists():
             finished |= set(pq.read_table(self.gathered, columns=["unit"])["unit"].to_pylist())
         return finished
@@ -120,14 +125,14 @@ class Store:
     def gather(self, units: Sequence[Unit]) -> None:
         """Moves the rows of these units into one file, in an order that does not depend on who was first.
 
-        Rows of other units go: they are of target policies that are no longer shipped.
+        Rows of other units go: they are of target policies or of defaults that have been replaced since.
         """
         with self._locked():
-            parts = sorted(self.parts.glob("[!.]*.parquet"))
-            if not parts:
+            parts = _parts(self.parts)
+            found = read_rows(self.directory, self.experiment)
+            rows = found.filter(pc.is_in(found["unit"], pa.array([unit.key for unit in units], pa.string())))
+            if not parts and len(rows) == len(found):
                 return
-            rows = read_rows(self.directory, self.experiment)
-            rows = rows.filter(pc.is_in(rows["unit"], pa.array([unit.key for unit in units])))
             with written_whole(self.gathered) as temporary:
                 pq.write_table(rows, temporary, compression="zstd")
             for part in parts:
@@ -143,17 +148,27 @@ class Store:
 def read_rows(directory: Path, experiment: str) -> pa.Table:
     """All rows of an experiment, gathered or not, each once, in a fixed order."""
     parts = []
-    for path in sorted((directory / experiment).glob("[!.]*.parquet")):
-        try:
-            parts.append(pq.read_table(path, schema=SCHEMA))
-        except FileNotFoundError:
-            continue  # gathered meanwhile
+    for path in _parts(directory / experiment):
+        if (part := _read(path)) is not None:
+            parts.append(part)
     gathered = directory / f"{experiment}.parquet"
     if gathered.exists():
         whole = pq.read_table(gathered, schema=SCHEMA)
         known = set(whole["unit"].to_pylist())
         parts = [whole, *(part for part in parts if part["unit"][0].as_py() not in known)]
     return pa.concat_tables(parts or [SCHEMA.empty_table()]).sort_by(ORDER).combine_chunks()
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.parquet") if re.fullmatch("[0-9a-f]{16}", path.stem))
+
+
+def _read(path: Path) -> pa.Table | None:
+    """None of a file that is damaged (its unit is done again) or was gathered meanwhile (it is in the large file)."""
+    try:
+        return pq.read_table(path, schema=SCHEMA)
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
 
 
 def _check_same(path: Path, expected: Mapping[str, Any]) -> None:

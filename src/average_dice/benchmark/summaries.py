@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import SettingError
+from .runs import true_value
 from .store import read_rows
-from .tasks import TASKS
+from .tasks import TASKS, find_task
+from .units import Setting
 
 Row = dict[str, Any]
 
 
 def results(directory: Path, experiment: str) -> list[Row]:
-    """The rows of an experiment, with `error` = value − truth, NaN where there is no value."""
+    """The rows of an experiment, with `error` = value − truth, NaN where there is no value.
+
+    The truth is the one that is shipped now, which may be known better than when the row was written.
+    """
     rows = read_rows(directory, experiment).to_pylist()
     for row in rows:
+        row["truth"], row["truth_standard_error"] = true_value(row["task"], row["discount"])
         row["error"] = np.nan if row["value"] is None else row["value"] - row["truth"]
     return rows
 
@@ -35,7 +42,7 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, li
 
 
 def rmse(rows: Iterable[Row]) -> float:
-    """√ mean error² of the runs that have a value; NaN without any."""
+    """√ mean error² of the runs that have a value; NaN without any. Say with it how many have none."""
     errors = np.array([row["error"] for row in rows])
     errors = errors[np.isfinite(errors)]
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan")
@@ -53,26 +60,43 @@ def tasks_of(rows: Iterable[Row]) -> list[str]:
     return [task for task in TASKS if task in found]
 
 
+def beside(rows: Iterable[Row], axis: str) -> list[Row]:
+    """The rows that differ from the main setting in nothing but one axis."""
+    found = []
+    for row in rows:
+        middle = asdict(Setting.of(find_task(row["task"])))
+        if all(row[name] == value for name, value in middle.items() if name != axis):
+            found.append(row)
+    return found
+
+
 def overview(directory: Path, experiment: str) -> Group:
     """A table of root mean squared errors: methods down, tasks across."""
     rows = results(directory, experiment)
     if not rows:
         raise SettingError(f"{directory}: no results of {experiment} there yet.")
     tasks = tasks_of(rows)
-    table = Table(title=f"{experiment}: root mean squared error of J(π)", title_justify="left")
+    settings = {_setting(row) for row in rows}
+    over = " over all settings" if len(settings) > len(tasks) else ""
+    table = Table(title=f"{experiment}: root mean squared error of J(π){over}", title_justify="left")
     table.add_column("method", no_wrap=True)
     for task in tasks:
         table.add_column(task.split("-v")[0], justify="right")
     cells = grouped(rows, lambda row: (label(row), row["task"]))
     for method in dict.fromkeys(label(row) for row in rows):
-        table.add_row(method, *(_short(rmse(cells.get((method, task), []))) for task in tasks))
-    logs, settings = {row["log"] for row in rows}, {_setting(row) for row in rows}
-    return Group(table, Text(f"{len(rows):,} runs, up to {len(logs)} logs of {len(settings)} settings", style="dim"))
+        table.add_row(method, *(_cell(cells.get((method, task), [])) for task in tasks))
+    note = f"{len(rows):,} runs, up to {len({row['log'] for row in rows})} logs of {len(settings)} settings"
+    if any(row["value"] is None for row in rows):
+        note += "; k/n: only k of n runs have a value"
+    return Group(table, Text(note, style="dim"))
 
 
 def _setting(row: Row) -> tuple[Any, ...]:
     return row["task"], row["discount"], row["transitions"], row["max_steps"], row["noise"]
 
 
-def _short(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3g}"
+def _cell(runs: list[Row]) -> str:
+    found = sum(row["value"] is not None for row in runs)
+    if not found:
+        return "–"
+    return f"{rmse(runs):.3g}" + (f" {found}/{len(runs)}" if found < len(runs) else "")

@@ -65,7 +65,7 @@ SETTINGS: dict[str, Settings] = {
     "MountainCarContinuous-v0": Settings(num_steps=200_000, discount=0.999, gae=0.98, entropy=0.001, action_repeat=8),
     # Forces of contact are nearly always zero: on their own scale, a touch would be a hundred standard deviations. And
     # with noise of standard deviation 1 the cost of control eats what walking earns.
-    "Ant-v5": Settings(log_std=-0.5, least_variance=0.01),
+    "Ant-v5": Settings(log_std=-0.5, entropy=0.005, least_variance=0.01),
 }  # every other task: the defaults
 
 

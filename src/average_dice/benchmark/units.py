@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from .tasks import Task
 
-DISCOUNT, TRANSITIONS, MAX_STEPS = 0.95, 4_000, 100
+DISCOUNT = 0.95  # of the main experiment
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,21 @@ class Setting:
     @staticmethod
     def of(task: Task) -> "Setting":
         """The setting of the main experiment."""
-        return Setting(DISCOUNT, TRANSITIONS, MAX_STEPS, task.noise)
+        return Setting(DISCOUNT, transitions=4_000, max_steps=100, noise=task.noise)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method by name, with how long it trains if it does, and what else differs from its defaults."""
+    """A method by name, with how long it trains if it does, and what else differs from its defaults.
+
+    `settings` is the hash of all its settings: another default makes another unit.
+    """
 
     estimator: str
     num_steps: int | None = None
     num_records: int | None = None
     options: Mapping[str, float] = field(default_factory=dict)
+    settings: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from .regression import Fitted, RatioModel, Regression, Rows
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fits `model` to all episodes but every so many-th, a `share` of them, and predicts all rows.
+    """Fits `model` to all episodes but a `share` of them, evenly spread, and predicts all rows.
 
     `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the rows left out. Which episodes these are does not depend on
     the key: candidates are compared on the same ones.
@@ -23,7 +23,7 @@ class HeldOut:
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
-        out = regression.episode % round(1 / self.share) == 0
+        out = np.floor((regression.episode + 1) * self.share) > np.floor(regression.episode * self.share)
         kept = Regression(
             regression.inputs[~out],
             regression.targets[~out],
