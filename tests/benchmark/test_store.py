@@ -142,7 +142,7 @@ def _adds(directory, units):
 
 
 def test_two_processes_on_one_folder_do_not_disturb_each_other(tmp_path):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_adds, args=(tmp_path / "both", units)) for units in (UNITS, UNITS[::-1])]
     for worker in workers:
         worker.start()

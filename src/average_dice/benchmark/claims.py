@@ -99,8 +99,11 @@ def sr_dice_comparable(rows: list[Row]) -> Verdict:
 
 
 def sensitive_to_discount(rows: list[Row]) -> Verdict:
+    """Beside fitted Q, in closed form what TD converges to: networks would need far longer at discounts near 1."""
     along = grouped(beside(rows, "discount"), lambda row: row["discount"])
-    ratios = {discount: _geometric_ratio(_errors(along[discount], (PAPER, "td")), PAPER) for discount in sorted(along)}
+    ratios = {
+        discount: _geometric_ratio(_errors(along[discount], (PAPER, "fqe")), PAPER, "fqe") for discount in sorted(along)
+    }
     ratios = {discount: ratio for discount, ratio in ratios.items() if not np.isnan(ratio)}
     elsewhere = {discount: ratio for discount, ratio in ratios.items() if discount != DISCOUNT}
     known = elsewhere if DISCOUNT in ratios else {}
@@ -108,7 +111,7 @@ def sensitive_to_discount(rows: list[Row]) -> Verdict:
     return _verdict(
         known,
         bool(known) and max(elsewhere.values()) > COMPARABLE * ratios[DISCOUNT],
-        f"error over that of TD at the same discount, geometric mean over tasks: {shown}",
+        f"error over that of fqe at the same discount, geometric mean over tasks: {shown}",
     )
 
 
@@ -186,9 +189,9 @@ def _errors(rows: Iterable[Row], names: Sequence[str]) -> dict[str, dict[str, fl
     return {task: errors[task] for task in TASKS if task in errors}
 
 
-def _geometric_ratio(errors: Errors, name: str) -> float:
-    """Of the errors of a method to those of TD; NaN if there are none."""
-    ratios = [of_task[name] / of_task["td"] for of_task in errors.values() if np.isfinite(of_task["td"])]
+def _geometric_ratio(errors: Errors, name: str, other: str = "td") -> float:
+    """Of the errors of a method to those of another; NaN if there are none."""
+    ratios = [of_task[name] / of_task[other] for of_task in errors.values() if np.isfinite(of_task[other])]
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 

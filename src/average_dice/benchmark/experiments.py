@@ -88,15 +88,12 @@ class Tuning:
     held_out: float = 0.2
 
     def units(self, experiment: str) -> Iterator[Unit]:
-        grid = list(product(self.ridges, self.mass_weights, self.learning_rates))
-        for log, name, (ridge, mass_weight, rate) in product(range(self.logs), self.tasks, grid):
-            options = {
-                "ridge": ridge,
-                "mass_weight": mass_weight,
-                "learning_rate": rate,
-                "held_out": self.held_out,
-            }
-            method = _method(PAPER, self.steps, self.steps, options)
+        grid = [
+            {"ridge": ridge, "mass_weight": mass_weight, "learning_rate": rate, "held_out": self.held_out}
+            for ridge, mass_weight, rate in product(self.ridges, self.mass_weights, self.learning_rates)
+        ]
+        methods = [_method(PAPER, self.steps, self.steps, options) for options in grid]
+        for log, name, method in product(range(self.logs), self.tasks, methods):
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 
@@ -112,8 +109,8 @@ class Ablation:
     mass_weights: tuple[float, ...] = (0.0, 0.5)
 
     def units(self, experiment: str) -> Iterator[Unit]:
-        for log, name, mass_weight in product(range(self.logs), self.tasks, self.mass_weights):
-            method = _method(PAPER, self.steps, self.every, {"mass_weight": mass_weight})
+        methods = [_method(PAPER, self.steps, self.every, {"mass_weight": weight}) for weight in self.mass_weights]
+        for log, name, method in product(range(self.logs), self.tasks, methods):
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 

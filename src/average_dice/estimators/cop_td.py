@@ -7,7 +7,7 @@ the log balances against every direction that the network can take, on a truncat
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Fit, TrainedEstimator
 from .pair_inputs import nth, single
+from .slow_copy import doubts, followed
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
 
 
@@ -72,7 +73,8 @@ class COPTD(TrainedEstimator):
             def predict(observations: np.ndarray) -> np.ndarray:
                 return np.asarray(_ratio(network, single((observations - mean) / std)), np.float64)
 
-            return fit_of_state_ratio(problem, predict(data.observation), predict, self.value, curves.of(seed))
+            found = fit_of_state_ratio(problem, predict(data.observation), predict, self.value, curves.of(seed))
+            return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
 
         return [fit(seed) for seed in range(len(keys))]
 
@@ -98,8 +100,7 @@ def downhill(
 ) -> tuple[Perceptron, Perceptron]:
     """The semi-gradient, and the slow copy after its step."""
     gradient = jax.grad(loss)(network, fixed, *minibatches, settings["start"])
-    moved = jax.tree.map(lambda slow, fast: slow + settings["target_rate"] * (fast - slow), fixed, network)
-    return gradient, moved
+    return gradient, followed(fixed, network, settings["target_rate"])
 
 
 @jax.jit

@@ -22,6 +22,7 @@ from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Critic, Fit, TrainedEstimator
 from .pair_inputs import PairInputs, mean_over, nth, pick
+from .slow_copy import doubts, followed
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,10 @@ class DeepTD(TrainedEstimator):
             keys=batch_keys,
             record=record,
         )
-        return [self._fit(nth(networks, seed), inputs, curves.of(seed)) for seed in range(len(keys))]
+        notes = doubts(self.num_steps, self.target_rate, problem.discount)
+        return [self._fit(nth(networks, seed), inputs, curves.of(seed), notes) for seed in range(len(keys))]
 
-    def _fit(self, network: Perceptron, inputs: PairInputs, history: History) -> Fit:
+    def _fit(self, network: Perceptron, inputs: PairInputs, history: History, notes: tuple[str, ...]) -> Fit:
         value = float(history.value[-1])
         if not np.isfinite(value):
             raise NotApplicable("training diverged: lower the learning rate")
@@ -73,7 +75,7 @@ class DeepTD(TrainedEstimator):
         def v(observations: np.ndarray) -> np.ndarray:
             return inputs.unit * np.asarray(mean_over(network, *inputs.choices(observations)), np.float64)
 
-        return Fit(value, critic=Critic(q, v), history=history)
+        return Fit(value, critic=Critic(q, v), history=history, notes=notes)
 
 
 def differences(network: Perceptron, target: Perceptron, rows: dict[str, Array], reward: Array) -> Array:
@@ -97,8 +99,7 @@ def downhill(
     def loss(network: Perceptron) -> Array:
         return 0.5 * jnp.mean(differences(network, target, rows, settings["reward"]) ** 2)
 
-    moved = jax.tree.map(lambda slow, fast: slow + settings["target_rate"] * (fast - slow), target, network)
-    return jax.grad(loss)(network), moved
+    return jax.grad(loss)(network), followed(target, network, settings["target_rate"])
 
 
 @jax.jit

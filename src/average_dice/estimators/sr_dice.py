@@ -8,7 +8,7 @@ It needs π but not μ, and estimates the whole of J.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from ..models.training import Schedule, begin, train
 from ..problem import Problem
 from .base import Fit, TrainedEstimator
 from .pair_inputs import PairInputs, mean_over, nth, pick, single
+from .slow_copy import doubts, followed
 from .weighting import PairRule, fit_of_pair_ratio, plain_pairs
 
 LOSS_WEIGHTS = {"after": 1.0, "action": 1.0, "reward": 0.1}
@@ -88,7 +89,8 @@ class SRDICE(TrainedEstimator):
                 return np.asarray(features, np.float64) @ solutions[seed]
 
             rows = ratio(problem.dataset.observation, problem.dataset.action)
-            return fit_of_pair_ratio(problem, rows, ratio, self.value, curves.of(seed))
+            found = fit_of_pair_ratio(problem, rows, ratio, self.value, curves.of(seed))
+            return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
 
         return [fit(seed) for seed in range(len(keys))]
 
@@ -167,8 +169,7 @@ def downhill(
     after, after_weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": after_weight}
     gradient = jax.grad(successor_loss)(network, slow, encoder, rows, settings["start"])
-    moved = jax.tree.map(lambda one, other: one + settings["target_rate"] * (other - one), slow, network)
-    return gradient, {"slow": moved, "encoder": encoder}
+    return gradient, {"slow": followed(slow, network, settings["target_rate"]), "encoder": encoder}
 
 
 @jax.jit
