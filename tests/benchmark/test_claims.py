@@ -108,6 +108,22 @@ def test_nobody_is_fastest_where_all_are(tmp_path):
     assert judge(tmp_path)[2].verdict == FAILS
 
 
+def test_claims_about_named_tasks_wait_for_all_of_them(tmp_path):
+    alone = ("CartPole-v1",)
+    fill(tmp_path, "main", as_the_paper_says, plan=replace(PLANS["main"], tasks=alone))
+    fill(tmp_path, "ablation", as_the_paper_says, plan=replace(PLANS["ablation"], tasks=alone))
+    claims = judge(tmp_path)
+    assert claims[0].verdict == HOLDS
+    assert [claims[1].verdict, claims[7].verdict] == [NOT_RUN, NOT_RUN]
+
+
+def test_a_run_that_diverged_is_never_stable(tmp_path):
+    """The paper's method would be first, but on two of three logs it has no value."""
+    fill(tmp_path, "main", lambda unit, method: None if method.estimator == PAPER and unit.log else 0.1)
+    claim = judge(tmp_path)[2]
+    assert (claim.verdict, "average-dice-paper inf" in claim.evidence) == (FAILS, True)
+
+
 def test_who_falls_does_not_win_by_it(tmp_path):
     """TD has the smallest errors, but on one log of each task none at all."""
 
