@@ -116,7 +116,7 @@ def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
 
 
 def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
-    """Heat maps over λ₁ and λ₂, a panel for each learning rate: above the error, below the held-out loss."""
+    """Means over tasks by λ₁ and λ₂, a panel for each learning rate: above the error, below the held-out loss."""
     for row in rows:
         row["grid"] = json.loads(row["options"])
         row["held_out_loss"] = json.loads(row["diagnostics"] or "{}").get("held_out_loss", np.nan)
@@ -126,8 +126,8 @@ def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
     figure = Figure(figsize=(2.1 * len(rates) + 1, 4.4), layout="constrained")
     grid = figure.subplots(2, len(rates), squeeze=False)
     measures: tuple[tuple[str, Callable[[list[Row]], float]], ...] = (
-        ("log₁₀ of the RMSE, mean over tasks", lambda cell: _mean_over_tasks(cell, lambda runs: np.log10(rmse(runs)))),
-        ("log₁₀ of the held-out loss, mean over tasks", lambda cell: _mean_over_tasks(cell, _log_loss)),
+        ("log₁₀ RMSE", lambda cell: _mean_over_tasks(cell, lambda runs: np.log10(rmse(runs)))),
+        ("log₁₀ held-out loss", lambda cell: _mean_over_tasks(cell, _log_loss)),
     )
     for (name, measure), line in zip(measures, grid, strict=True):
         maps = np.full((len(rates), len(ridges), len(weights)), np.nan)
