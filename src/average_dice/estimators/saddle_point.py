@@ -188,14 +188,21 @@ def objective(
 ) -> Float[Array, ""]:
     """The objective above; `rows` and `starts` with π's actions and their weights."""
     scale = 1 / settings["start"]  # the network gives (1 − γ) Q
-    q = scale * jax.vmap(players["q"])(rows["x"])
-    q_after = scale * mean_over(players["q"], rows["after"], rows["after_weight"])
-    at_start = jnp.mean(mean_over(players["q"], starts["x"], starts["weight"]))
+    inputs = [rows["x"], _flat(rows["after"]), _flat(starts["x"])]
+    outputs = jax.vmap(players["q"])(jnp.concatenate(inputs))  # one long batch: one matrix product a layer, not three
+    q, after, start = jnp.split(outputs, np.cumsum([len(part) for part in inputs])[:-1])
+    q = scale * q
+    q_after = scale * jnp.sum(rows["after_weight"] * after.reshape(rows["after_weight"].shape), axis=1)
+    at_start = jnp.mean(jnp.sum(starts["weight"] * start.reshape(starts["weight"].shape), axis=1))
     ratio = zeta(players, rows["x"], settings)
     lam = settings["normalises"] * players["lam"]
     balance = settings["alpha_r"] * rows["r"] + rows["m"] * q_after - q - lam * rows["g"]
     penalties = settings["alpha_q"] * 0.5 * q**2 - settings["alpha_zeta"] * 0.5 * ratio**2
     return at_start + lam + jnp.mean(ratio * balance + penalties)
+
+
+def _flat(choices: Float[Array, "row draw input"]) -> Float[Array, "choice input"]:
+    return choices.reshape(-1, choices.shape[-1])
 
 
 def downhill(
