@@ -346,6 +346,7 @@ def benchmark(
 
     Example: `average-dice benchmark main --preset standard --out results/standard`
     """
+    from .benchmark import choices
     from .benchmark.claims import as_table, judge, write_claims
     from .benchmark.executors import find_executor
     from .benchmark.experiments import find_experiment
@@ -378,7 +379,13 @@ def benchmark(
             run_experiment(experiment, plan, out, chosen, finished)
         for path in draw(out, experiment):
             console.print(f"Drawn: {path}", style="dim")
-    console.print(overview(out, experiment))
+    if experiment != "tuning":  # 80 combinations
+        console.print(overview(out, experiment))
+        return
+    lines = choices.chosen(out)
+    console.print(choices.as_table(lines))
+    if not summary:
+        console.print(f"Written: {choices.write_choices(lines, out)}", style="dim")
 
 
 def _policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from average_dice.benchmark.choices import chosen, write_choices
 from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, judge, write_claims
 from average_dice.benchmark.experiments import Ablation, Main, Robustness, Tuning
 from average_dice.benchmark.figures import draw
@@ -35,7 +36,7 @@ def curve(method, last, truth, quick):
     return [np.nan, last if method.estimator == quick else last + truth, last]
 
 
-def fill(directory, experiment, error, quick=PAPER, plan=None):
+def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit, method: 1.0):
     """A store in which `error(unit, method)` is the error of every run, in units of the truth; None: no value."""
     plan = plan or PLANS[experiment]
     units = list(plan.units(experiment))
@@ -63,7 +64,7 @@ def fill(directory, experiment, error, quick=PAPER, plan=None):
                         "value": value,
                         "truth": truth,
                         "notes": "",
-                        "diagnostics": json.dumps({"held_out_loss": 1.0}),
+                        "diagnostics": json.dumps({"held_out_loss": loss(unit, method)}),
                         "curve_step": [0, 50, 100] if method.num_steps and off is not None else [],
                         "curve_value": [] if off is None else curve(method, value, truth, quick),
                         "versions": "{}",
@@ -186,3 +187,33 @@ def test_errors_are_root_mean_squares_over_runs_with_a_value(tmp_path):
     assert np.isnan(rmse([]))
     with pytest.raises(SettingError, match="no results of tuning"):
         overview(tmp_path, "tuning")
+
+
+def test_hyperparameters_chosen_with_and_without_the_truth(tmp_path):
+    """(0.1, 2, 1e-4) is second on both tasks, so best for all; each task has a best of its own; losses mislead."""
+    first = {"CartPole-v1": (0.0, 0.5, 1e-4), "Hopper-v5": (0.0, 2.0, 1e-3)}
+    misled = (0.1, 0.5, 1e-3)
+
+    def combination(method):
+        return tuple(method.options[name] for name in ("ridge", "mass_weight", "learning_rate"))
+
+    def error(unit, method):
+        if combination(method) == (0.0, 0.5, 1e-3):
+            return None  # diverged: never chosen, though its loss is the smallest
+        return {first[unit.task]: 0.1, (0.1, 2.0, 1e-4): 0.2, misled: 0.7}.get(combination(method), 0.9)
+
+    def loss(unit, method):
+        return {(0.0, 0.5, 1e-3): float("nan"), misled: 0.5}.get(combination(method), 1.0)
+
+    fill(tmp_path, "tuning", error, loss=loss)
+    lines = {line[0]: line[1:] for line in chosen(tmp_path)}
+    for task, (ridge, weight, rate) in first.items():
+        size = abs(true_value(task, 0.95)[0])
+        common, own, blind, published = lines[task]
+        assert common == f"0.1, 2, 0.0001 → {0.2 * size:.3g}"
+        assert own == f"{ridge:g}, {weight:g}, {rate:g} → {0.1 * size:.3g}"
+        assert blind == f"0.1, 0.5, 0.001 → {0.7 * size:.3g}"
+        assert published == "–"  # not in this grid
+    assert len(write_choices(chosen(tmp_path), tmp_path).read_text().splitlines()) == 4
+    with pytest.raises(SettingError, match="no results of tuning"):
+        chosen(tmp_path / "nothing")
