@@ -43,14 +43,15 @@ def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit,
     store = Store.open(directory, experiment, plan, {})
     for unit in units:
         rows = []
-        for method in unit.methods:
+        for one in unit.each():
+            (method,) = one.methods
             truth, _ = true_value(unit.task, unit.setting.discount)
             off = error(unit, method)
             value = None if off is None else truth + truth * off * (-1) ** unit.log
             for seed in range(unit.num_seeds):
                 rows.append(
                     {
-                        "unit": unit.key,
+                        "unit": one.key,
                         "experiment": experiment,
                         "task": unit.task,
                         "estimator": method.estimator,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from average_dice.benchmark.experiments import Ablation
+from average_dice.benchmark.experiments import Ablation, Main
 from average_dice.benchmark.running import run_experiment
 from average_dice.benchmark.runs import versions
 from average_dice.benchmark.store import SCHEMA, Store, read_rows
@@ -170,6 +170,43 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(tmp_path)
     assert asked == UNITS  # each once
     run_experiment("ablation", PLAN, tmp_path / "whole", executor)
     assert read_rows(tmp_path / "broken", "ablation").equals(read_rows(tmp_path / "whole", "ablation"))
+
+
+def test_methods_added_later_are_all_that_is_run(tmp_path):
+    def plan(estimators, steps):
+        return Main(("CartPole-v1",), estimators, logs=2, trained_logs=1, seeds=2, every=5, steps=steps)
+
+    asked = []
+
+    def executor(work, units):
+        for unit in units:
+            asked.append((unit.log, [method.estimator for method in unit.methods]))
+            yield unit, [row for one in unit.each() for row in made_up(one, versions())]
+
+    few = plan(("wpdis", "td"), {"td": 10})
+    more = plan(("wpdis", "fqe", "td", "mwl"), {"td": 10, "mwl": 10})
+    run_experiment("main", few, tmp_path / "grown", executor)
+    asked.clear()
+    run_experiment("main", more, tmp_path / "grown", executor)
+    assert asked == [(0, ["fqe"]), (0, ["mwl"]), (1, ["fqe"])]
+    run_experiment("main", more, tmp_path / "whole", executor)
+    grown, whole = (read_rows(tmp_path / name, "main") for name in ("grown", "whole"))
+    assert grown.drop(["config"]).equals(whole.drop(["config"]))
+    for other in (few, plan(more.estimators, {"td": 11, "mwl": 10})):  # fewer methods; another length
+        with pytest.raises(SettingError, match="another preset"):
+            run_experiment("main", other, tmp_path / "grown", executor)
+
+
+def test_rows_written_twice_in_different_company_count_once(tmp_path):
+    """Two processes, one of which found a method done that the other still had to do."""
+    plan = Main(("CartPole-v1",), ("wpdis", "fqe"), 1, 0, 1, 5)
+    (unit,) = plan.units("main")
+    store = Store.open(tmp_path, "main", plan, VERSIONS)
+    for part in (unit, *unit.each()):
+        store.add(part, [row for one in part.each() for row in made_up(one)])
+    assert len(read_rows(tmp_path, "main")) == 2
+    assert store.done() == {one.key for one in unit.each()}
+    assert not unit.without(store.done()).methods
 
 
 def test_another_preset_another_version_and_other_files_are_refused_and_nothing_is_touched(tmp_path):

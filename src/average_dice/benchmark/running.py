@@ -25,7 +25,7 @@ def run_experiment(
     store = Store.open(directory, experiment, plan, versions())
     store.gather(units)
     done = store.done()
-    left = [unit for unit in units if unit.key not in done]
+    left = [rest for unit in units if (rest := unit.without(done)).methods]
     report(len(units) - len(left), len(units))
     for count, (unit, rows) in enumerate(executor(run, left), start=len(units) - len(left) + 1):
         store.add(unit, rows)

@@ -36,14 +36,15 @@ def run(unit: Unit) -> list[Row]:
     truth, truth_error = true_value(unit.task, setting.discount)
     keys = [jax.random.fold_in(jax.random.key(seed), unit.log) for seed in range(unit.num_seeds)]
     rows = []
-    for method in unit.methods:
+    for one in unit.each():
+        (method,) = one.methods
         start = time.perf_counter()
         fits = _fits(make(method), problem, keys)
         seconds = (time.perf_counter() - start) / len(keys)
         for seed, fit in enumerate(fits):
             rows.append(
                 {
-                    "unit": unit.key,
+                    "unit": one.key,
                     "experiment": unit.experiment,
                     "task": unit.task,
                     "estimator": method.estimator,

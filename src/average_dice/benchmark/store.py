@@ -5,8 +5,9 @@
     DIR/main/KEY.parquet the rows of one unit, not yet gathered
 
 A unit's rows appear whole or not at all, under a name that only that unit has: whoever writes it, however often, writes
-the same. Gathering writes the large file before it removes the small ones, under a lock; readers look at the small ones
-first. So nothing is lost or counted twice, however many processes work on one folder.
+the same. Each row has the key of its unit with its own method alone, by which it is known to be done. Gathering writes
+the large file before it removes the small ones, under a lock; readers look at the small ones first. So nothing is lost
+or counted twice, however many processes work on one folder.
 """
 
 import fcntl
@@ -73,7 +74,10 @@ class Store:
 
     @staticmethod
     def open(directory: Path, experiment: str, plan: Plan, versions: Mapping[str, str]) -> "Store":
-        """Begins a store, or goes on with one; raises if it was written by another plan or by other versions."""
+        """Begins a store, or goes on with one; raises if it was written by another plan or by other versions.
+
+        A plan that has the same and more methods may go on.
+        """
         content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
         config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
         manifest = {**content, "config": config, "versions": dict(versions)}
@@ -89,9 +93,8 @@ class Store:
                 _check_same(store.manifest, manifest)
             elif store.gathered.exists() or any(store.parts.iterdir()):
                 raise SettingError(f"{directory}: has results of {experiment} without a manifest. Give another folder.")
-            else:
-                with written_whole(store.manifest) as temporary:
-                    temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+            with written_whole(store.manifest) as temporary:
+                temporary.write_text(json.dumps(manifest, indent=2) + "\n")
         return store
 
     @property
@@ -116,11 +119,8 @@ class Store:
             pq.write_table(table, temporary)
 
     def done(self) -> set[str]:
-        """The keys of the units whose rows are there."""
-        finished = {part.stem for part in _parts(self.parts) if _read(part) is not None}
-        if self.gathered.exists():
-            finished |= set(pq.read_table(self.gathered, columns=["unit"])["unit"].to_pylist())
-        return finished
+        """The keys, method by method, of what is there."""
+        return set(read_rows(self.directory, self.experiment)["unit"].to_pylist())
 
     def gather(self, units: Sequence[Unit]) -> None:
         """Moves the rows of these units into one file, in an order that does not depend on who was first.
@@ -129,8 +129,9 @@ class Store:
         """
         with self._locked():
             parts = _parts(self.parts)
+            keys = [one.key for unit in units for one in unit.each()]
             found = read_rows(self.directory, self.experiment)
-            rows = found.filter(pc.is_in(found["unit"], pa.array([unit.key for unit in units], pa.string())))
+            rows = found.filter(pc.is_in(found["unit"], pa.array(keys, pa.string())))
             if not parts and len(rows) == len(found):
                 return
             with written_whole(self.gathered) as temporary:
@@ -147,16 +148,14 @@ class Store:
 
 def read_rows(directory: Path, experiment: str) -> pa.Table:
     """All rows of an experiment, gathered or not, each once, in a fixed order."""
-    parts = []
-    for path in _parts(directory / experiment):
-        if (part := _read(path)) is not None:
-            parts.append(part)
+    parts = [part for path in _parts(directory / experiment) if (part := _read(path)) is not None]
     gathered = directory / f"{experiment}.parquet"
     if gathered.exists():
-        whole = pq.read_table(gathered, schema=SCHEMA)
-        known = set(whole["unit"].to_pylist())
-        parts = [whole, *(part for part in parts if part["unit"][0].as_py() not in known)]
-    return pa.concat_tables(parts or [SCHEMA.empty_table()]).sort_by(ORDER).combine_chunks()
+        parts = [pq.read_table(gathered, schema=SCHEMA), *parts]
+    rows = pa.concat_tables([SCHEMA.empty_table(), *parts])
+    runs = zip(rows["unit"].to_pylist(), rows["seed"].to_pylist(), strict=True)
+    first = {run: index for index, run in reversed(list(enumerate(runs)))}
+    return rows.take(pa.array(sorted(first.values()), pa.int64())).sort_by(ORDER).combine_chunks()
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -174,12 +173,12 @@ def _read(path: Path) -> pa.Table | None:
 def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
     try:
         found = json.loads(path.read_text())
-        format_, config, versions = found["format"], found["config"], found["versions"]
+        format_, plan, versions = found["format"], dict(found["plan"]), found["versions"]
     except (ValueError, KeyError, TypeError):
         raise SettingError(f"{path}: not a manifest of a result store. Give another folder.") from None
     if format_ != FORMAT:
         raise SettingError(f"{path}: a store of format {format_}, this is {FORMAT}. Give another folder.")
-    if config != expected["config"]:
+    if not _goes_on(plan, expected["plan"]):
         raise SettingError(f"{path}: written by another preset. Give another folder, or the preset it was begun with.")
     if versions != expected["versions"]:
         changed = [
@@ -188,3 +187,15 @@ def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
             if versions.get(name) != expected["versions"].get(name)
         ]
         raise SettingError(f"{path}: written by other versions ({'; '.join(changed)}). Give another folder.")
+
+
+def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a plan differs from an earlier one in nothing but more methods."""
+    methods = ("estimators", "steps")
+    steps = before.get("steps")
+    return (
+        {name: value for name, value in before.items() if name not in methods}
+        == {name: value for name, value in now.items() if name not in methods}
+        and set(before.get("estimators", ())) <= set(now.get("estimators", ()))
+        and (steps.items() <= now["steps"].items() if isinstance(steps, dict) else steps == now.get("steps"))
+    )

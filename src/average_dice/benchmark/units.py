@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from .tasks import Task
 
@@ -59,3 +59,11 @@ class Unit:
         """A name that two different units never share."""
         content = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def each(self) -> list["Unit"]:
+        """A unit for each method: what is stored by its key, so that a method added later is all that is run."""
+        return [replace(self, methods=(method,)) for method in self.methods]
+
+    def without(self, done: Collection[str]) -> "Unit":
+        """What is left of it when the methods with these keys are done."""
+        return replace(self, methods=tuple(one.methods[0] for one in self.each() if one.key not in done))
