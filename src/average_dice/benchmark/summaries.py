@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -78,10 +79,11 @@ def overview(directory: Path, experiment: str) -> Group:
     tasks = tasks_of(rows)
     settings = {_setting(row) for row in rows}
     over = " over all settings" if len(settings) > len(tasks) else ""
-    table = Table(title=f"{experiment}: root mean squared error of J(π){over}", title_justify="left")
+    title = f"{experiment}: root mean squared error of J(π){over}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
     for task in tasks:
-        table.add_column(task.split("-v")[0], justify="right")
+        table.add_column(task.split("-v")[0], justify="right", overflow="fold")
     cells = grouped(rows, lambda row: (label(row), row["task"]))
     for method in dict.fromkeys(label(row) for row in rows):
         table.add_row(method, *(_cell(cells.get((method, task), [])) for task in tasks))
@@ -99,4 +101,6 @@ def _cell(runs: list[Row]) -> str:
     found = sum(row["value"] is not None for row in runs)
     if not found:
         return "–"
-    return f"{rmse(runs):.3g}" + (f" {found}/{len(runs)}" if found < len(runs) else "")
+    error = rmse(runs)
+    shown = f"{error:.3f}" if 0.001 <= error < 10 else f"{error:.0e}" if error else "0"  # at most five characters
+    return shown + (f"\n{found}/{len(runs)}" if found < len(runs) else "")
