@@ -13,7 +13,7 @@ from conftest import columns_of
 from exact_mdps import early_termination
 
 MDP = early_termination()
-CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-linear,average-dice-features"
+CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-linear,average-dice-blend"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_each_estimate_is_the_value_of_its_method(evaluation):
     problem = ad.Problem(MDP.sample(50, seed=0), MDP.policy, 0.9)
     for name, estimate in evaluation.estimates.items():
         assert estimate.value == REGISTRY[name].make().fit(problem, key=jax.random.key(3)).value
-    assert evaluation.recommended_estimate == evaluation.estimates["average-dice-features"]
+    assert evaluation.recommended_estimate == evaluation.estimates["average-dice-blend"]
 
 
 def test_baselines_by_hand():
@@ -48,33 +48,35 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     keys = {"estimator", "value", "lower", "upper", "level", "seconds", "diagnostics", "notes"}
     assert all(set(estimate) == keys for estimate in content["estimates"])
     assert [estimate["estimator"] for estimate in content["estimates"]] == CLOSED.split(",")
-    assert content["recommended"] == "average-dice-features"
+    assert content["recommended"] == "average-dice-blend"
     assert content["estimates"][-1]["value"] == evaluation.recommended_estimate.value
 
 
 def test_the_table_names_every_estimator_and_marks_the_recommended_one(evaluation):
     text = str(evaluation)
     assert all(name in text for name in CLOSED.split(","))
-    assert "average-dice-features ★" in text
+    assert "average-dice-blend ★" in text
     assert "\x1b" not in text
 
 
 def test_what_does_not_apply_is_said_and_the_rest_goes_on():
     columns = columns_of(MDP.sample(50, seed=0))
     del columns["behaviour_log_prob"]
-    found = ad.evaluate(ad.LoggedDataset(**columns), MDP.policy, 0.9)
-    assert found.recommended_estimate.value is None
-    assert found.recommended_estimate.notes[0].startswith("not applicable, because it needs μ")
+    found = ad.evaluate(ad.LoggedDataset(**columns), MDP.policy, 0.9, estimators="recommended,wpdis,behaviour-return")
+    assert found.estimates["wpdis"].value is None
+    assert found.estimates["wpdis"].notes[0].startswith("not applicable, because it needs μ")
+    assert found.recommended_estimate.value is not None
+    assert found.recommended_estimate.notes[0].startswith("by values alone: it needs μ")
     assert found.estimates["behaviour-return"].value is not None
     assert "not applicable" in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_names():
-    assert find("recommended") == ("average-dice-features", "average-reward", "behaviour-return")
+    assert find("recommended") == ("average-dice-blend", "average-reward", "behaviour-return")
     assert find("all") == tuple(REGISTRY)
-    assert find("behaviour-return, recommended,behaviour-return") == ("behaviour-return", "average-dice-features")
-    assert find(["average-reward", "recommended"]) == ("average-reward", "average-dice-features")
+    assert find("behaviour-return, recommended,behaviour-return") == ("behaviour-return", "average-dice-blend")
+    assert find(["average-reward", "recommended"]) == ("average-reward", "average-dice-blend")
     assert find("all,average-reward") == tuple(REGISTRY)
     with pytest.raises(
         ad.SettingError, match=r"unknown estimator 'best'\. Known are all, recommended, average-reward, "

@@ -22,7 +22,7 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(block, names)
     assert (tmp_path / "result.json").exists()
-    assert "average-dice-features" in capsys.readouterr().out
+    assert "average-dice-blend" in capsys.readouterr().out
 
 
 def test_the_numbers_are_those_of_the_demo():

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.estimators import REGISTRY, SRDICE, AverageDICE, DoublyRobust, FittedQ, MarginalisedDoublyRobust
+from average_dice.estimators import (
+    REGISTRY,
+    SRDICE,
+    AverageDICE,
+    Blend,
+    DoublyRobust,
+    FittedQ,
+    MarginalisedDoublyRobust,
+)
 from average_dice.estimators.pair_features import LinearProblem
 from average_dice.models import FourierFeatures, NetworkRegression
 from exact_mdps import clock, early_termination, random_mdp, rare_state, sticky_chain, tiny, truncated
@@ -31,6 +39,7 @@ class Case:
     method: ad.Estimator
     estimates: str = "whole"  # or "cut": up to it; "flow": that, flow-normalised; "held": the mass beyond it held
     tolerance: float = 0.03
+    moves_within: float = 1e-5  # of what rewards in another unit should give; more where data choose among estimates
     too_noisy_on: tuple[str, ...] = ()  # MDPs on which products over whole episodes have too much variance for a test
 
 
@@ -46,9 +55,9 @@ FEATURES = FourierFeatures(20, ridges=(1e-9,))
 CRITIC = FittedQ(20, 1e-9)
 
 CLOSED_FORMS = {
-    "is": Case(registered("is"), "cut", 0.1, ("random", "rare state")),
+    "is": Case(registered("is"), "cut", 0.1, too_noisy_on=("random", "rare state")),
     "pdis": Case(registered("pdis"), "cut", 0.05),
-    "wis": Case(registered("wis"), "cut", 0.06, ("rare state",)),
+    "wis": Case(registered("wis"), "cut", 0.06, too_noisy_on=("rare state",)),
     "wpdis": Case(registered("wpdis"), "cut"),
     "lstd-q": Case(linear("lstd-q")),
     "fqe": Case(linear("fqe")),
@@ -62,6 +71,7 @@ CLOSED_FORMS = {
     "mwl-kernel": Case(registered("mwl-kernel", num_features=20, ridge=1e-12)),
     "dr": Case(DoublyRobust(critic=CRITIC), tolerance=0.05),
     "wdr": Case(replace(DoublyRobust.weighted(), critic=CRITIC)),
+    "average-dice-blend": Case(Blend(20, 1, (1e-9, 1e-7), AverageDICE(FEATURES)), moves_within=0.01),
     "average-dice-dr": Case(MarginalisedDoublyRobust(AverageDICE(FEATURES), CRITIC)),
 }
 TRAINED = {
@@ -216,7 +226,7 @@ def test_rewards_in_another_unit(name):
         for reward in (3 * data.reward + 2, np.ones(data.num_transitions))
     )
     value, moved, mass = (method.fit(one, key=KEY).value for one in (problem, other, ones))
-    assert moved == pytest.approx(3 * value + 2 * mass, abs=1e-5)
+    assert moved == pytest.approx(3 * value + 2 * mass, abs=CLOSED_FORMS[name].moves_within)
     assert abs(mass) < 1.2
 
 
@@ -322,6 +332,8 @@ def test_what_is_missing_is_said(name):
     problem = truncated().problem(20, seed=0)
     data = problem.dataset
     needs = REGISTRY[name].needs
+    if " or " in needs:
+        return  # it goes on with what there is: its own tests say how
     if "policy" in needs:
         with_column = replace(data, target_log_prob=problem.target_log_prob)
         with pytest.raises(ad.NotApplicable, match="give a policy"):

@@ -5,6 +5,7 @@ from .average_dice_lambda import AverageDICELambda
 from .average_reward import AverageReward
 from .base import Critic, Estimate, Estimator, Fit, TrainedEstimator
 from .behaviour_return import BehaviourReturn
+from .blend import Blend
 from .cop_td import COPTD
 from .cop_td_features import COPTDFeatures
 from .deep_td import DeepTD
@@ -41,6 +42,7 @@ __all__ = [
     "AverageDICELambda",
     "AverageReward",
     "BehaviourReturn",
+    "Blend",
     "COPTDFeatures",
     "Critic",
     "DeepTD",

@@ -187,10 +187,11 @@ class AverageDICE(TrainedEstimator):
                 "effective_episodes": problem.effective_episodes,
             },
             history=fitted.history,
-            notes=(*self._choices(problem), *self._doubts(problem, found_mass), *fitted.notes),
+            notes=(*self.choices(problem), *self._doubts(problem, found_mass), *fitted.notes),
         )
 
-    def _choices(self, problem: Problem) -> list[str]:
+    def choices(self, problem: Problem) -> list[str]:
+        """What was assumed, in words."""
         choices = [f"value {self.value.name}"]
         if is_cut(problem):
             held = isinstance(self.completion, HeldAtCut)

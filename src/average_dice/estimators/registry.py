@@ -9,6 +9,7 @@ from .average_dice_lambda import AverageDICELambda
 from .average_reward import AverageReward
 from .base import Estimator
 from .behaviour_return import BehaviourReturn
+from .blend import Blend
 from .cop_td import COPTD
 from .cop_td_features import COPTDFeatures
 from .deep_td import DeepTD
@@ -74,10 +75,11 @@ REGISTRY: dict[str, Entry] = {
     "sr-dice": Entry(SRDICE, "ratio", "policy", "ζ(s, a), networks", "Fujimoto et al. 2021"),
     "dr": Entry(DoublyRobust, "doubly robust", "policy, μ", "q(s, a), Fourier features", "Jiang & Li 2016"),
     "wdr": Entry(DoublyRobust.weighted, "doubly robust", "policy, μ", "q(s, a), Fourier features", THOMAS),
+    "average-dice-blend": Entry(Blend, "doubly robust", "policy or π, μ; best both", "v(s, t) and q(s, a)", "ours"),
     "average-dice-dr": Entry(MarginalisedDoublyRobust, "doubly robust", "policy, μ", "v(s, t) and q(s, a)", "ours"),
 }
 
-RECOMMENDED = "average-dice-features"
+RECOMMENDED = "average-dice-blend"
 BASELINES = ("average-reward", "behaviour-return")
 
 
@@ -85,7 +87,7 @@ def find(names: str | Sequence[str]) -> tuple[str, ...]:
     """The names that are meant: `all`, `recommended` (alone: with the baselines), or several, in a list or a string.
 
     >>> find("recommended")
-    ('average-dice-features', 'average-reward', 'behaviour-return')
+    ('average-dice-blend', 'average-reward', 'behaviour-return')
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     if wanted == ["recommended"]:

@@ -1,0 +1,123 @@
+"""The recommended estimator: its candidates are the methods it is made of, and it degrades to what is given."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.errors import NotApplicable
+from average_dice.estimators import AverageDICE, Blend, DoublyRobust, FittedQ, MarginalisedDoublyRobust
+from average_dice.estimators.blend import _candidates
+from conftest import columns_of
+from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
+
+KEY = jax.random.key(0)
+RIDGE = 1e-6
+ALONE = Blend(20, 1, (RIDGE,))
+
+
+@pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
+def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
+    problem = mdp.problem(200, seed=1)
+    (critic,), _ = ALONE._learn(problem, KEY)
+    weights = AverageDICE().fit(problem, key=KEY).weights
+    found = _candidates(problem, critic, weights)
+    fitted = FittedQ(20, RIDGE)
+    key = jax.random.fold_in(KEY, 0)  # of the first draw
+
+    class Given(AverageDICE):
+        """The same weights, whatever the key."""
+
+        def fit(self, problem, *, key):
+            return AverageDICE().fit(problem, key=KEY)
+
+    assert found[0].value == pytest.approx(fitted.fit(problem, key=key).value, abs=1e-6)
+    weighted = replace(DoublyRobust.weighted(), critic=fitted).fit(problem, key=key).value
+    (full,) = [candidate for candidate in found if candidate.full]
+    assert full.value == pytest.approx(weighted, abs=1e-6)
+    marginalised = MarginalisedDoublyRobust(Given(), fitted).fit(problem, key=key).value
+    assert found[-1].value == pytest.approx(marginalised, abs=1e-6)
+
+
+def test_the_error_of_fitted_q_is_what_other_logs_show():
+    """Its standard error by episode, against the spread over 200 logs."""
+    mdp = random_mdp()
+    values, errors = [], []
+    for seed in range(200):
+        problem = mdp.problem(60, seed=seed)
+        (critic,), _ = ALONE._learn(problem, KEY)
+        direct = _candidates(problem, critic, None)[0]
+        values.append(direct.value)
+        errors.append(np.linalg.norm(direct.errors))
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
+
+
+def test_the_error_of_the_products_is_what_other_logs_show():
+    mdp = early_termination()
+    values, errors = [], []
+    for seed in range(200):
+        problem = mdp.problem(100, seed=seed)
+        (critic,), _ = ALONE._learn(problem, KEY)
+        (full,) = [one for one in _candidates(problem, critic, np.zeros(problem.dataset.num_transitions)) if one.full]
+        values.append(full.value)
+        errors.append(np.linalg.norm(full.errors))
+    assert 0.6 < np.mean(errors) / np.std(values) < 1.6
+
+
+def test_it_finds_the_value_beyond_the_cut():
+    """Sticky chain: up to the cut 0.5205, in all 0.5897."""
+    chain = sticky_chain()
+    found = Blend(20, 1).fit(chain.problem(2_000, seed=0), key=KEY)
+    assert found.value == pytest.approx(chain.value, abs=0.02)
+    assert found.diagnostics["standard_error"] < 0.02
+    assert sum(found.diagnostics[f"share_by_{kind}"] for kind in ("values", "products", "ratio")) == pytest.approx(1)
+
+
+def test_without_a_policy_object_it_is_its_ratio():
+    mdp = early_termination()
+    problem = mdp.problem(100, seed=0)
+    log = problem.dataset
+    columns = {**columns_of(log), "target_log_prob": problem.target_log_prob}
+    given = ad.Problem(ad.LoggedDataset(**columns), None, mdp.discount)
+    found = Blend().fit(given, key=KEY)
+    assert found.value == AverageDICE().fit(given, key=KEY).value
+    assert "by ratios alone: it needs π itself" in found.notes[-1]
+
+
+def test_without_the_behaviour_policy_it_is_a_blend_of_values():
+    mdp = early_termination()
+    columns = columns_of(mdp.sample(2_000, seed=0))
+    del columns["behaviour_log_prob"]
+    found = Blend(20, 1).fit(ad.Problem(ad.LoggedDataset(**columns), mdp.policy, mdp.discount), key=KEY)
+    assert found.value == pytest.approx(mdp.value, abs=0.03)
+    assert found.diagnostics["share_by_values"] == pytest.approx(1)
+    assert "by values alone: it needs μ" in found.notes[0]
+
+
+def test_without_either_it_says_so():
+    columns = columns_of(early_termination().sample(20, seed=0))
+    del columns["behaviour_log_prob"]
+    with pytest.raises(NotApplicable):
+        Blend().fit(ad.Problem(ad.LoggedDataset(**columns), None, 0.9), key=KEY)
+
+
+def test_one_episode_and_no_overlap_are_no_crash():
+    mdp = early_termination()
+    assert np.isfinite(Blend().fit(mdp.problem(1, seed=0), key=KEY).value)
+    apart = replace(mdp, target=np.eye(mdp.target.shape[1])[np.zeros(len(mdp.target), int)])
+    log = mdp.sample(30, seed=0)
+    chosen = np.repeat(log.action[log.starts] == 1, log.lengths)
+    columns = {name: column[chosen] for name, column in columns_of(log).items()}
+    found = Blend().fit(ad.Problem(ad.LoggedDataset(**columns), apart.policy, mdp.discount), key=KEY)
+    assert np.isfinite(found.value)
+    assert "by values alone" in found.notes[0]
+
+
+def test_the_answer_is_never_outside_of_what_rewards_allow():
+    mdp = random_mdp()
+    for seed in range(20):
+        problem = mdp.problem(3, seed=seed)
+        value = Blend(20, 1).fit(problem, key=KEY).value
+        assert problem.dataset.reward.min() <= value <= problem.dataset.reward.max() or problem.dataset.terminated.any()
