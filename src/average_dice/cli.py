@@ -332,7 +332,7 @@ def train(
 
 @app.command()
 def benchmark(
-    experiment: Annotated[str, typer.Argument(help="main, robustness, tuning, ablation, or claims.")],
+    experiment: Annotated[str, typer.Argument(help="main, robustness, tuning, ablation, claims, or comparison.")],
     out: Annotated[Path, typer.Option(help="The folder of results; what is there already is not done again.")],
     preset: Annotated[str, typer.Option(help="smoke, standard, paper, or a TOML file of your own.")] = "standard",
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray.")] = "local",
@@ -342,11 +342,12 @@ def benchmark(
 ) -> None:
     """Runs one of the paper's experiments, goes on where it was stopped, and draws its figures.
 
-    `claims` runs nothing: it judges the paper's claims by the results in the folder.
+    `claims` runs nothing: it judges the paper's claims by the results in the folder. Nor does `comparison`: it sets the
+    recommended estimator against every other, by the results of robustness.
 
     Example: `average-dice benchmark main --preset standard --out results/standard`
     """
-    from .benchmark import choices
+    from .benchmark import choices, comparison
     from .benchmark.claims import as_table, judge, write_claims
     from .benchmark.executors import find_executor
     from .benchmark.experiments import find_experiment
@@ -361,6 +362,11 @@ def benchmark(
         found = judge(out)
         write_claims(found, out)
         console.print(as_table(found))
+        return
+    if experiment == "comparison":
+        compared = comparison.compare(out)
+        comparison.write_comparison(compared, out)
+        console.print(comparison.render(compared))
         return
     find_experiment(experiment)
     if not summary:

@@ -1,7 +1,6 @@
 """Claims and figures from made-up results whose verdicts are known."""
 
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,69 +9,12 @@ from rich.console import Console
 
 from average_dice.benchmark.choices import chosen, write_choices
 from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, judge, write_claims
-from average_dice.benchmark.experiments import Ablation, Main, Robustness, Tuning
+from average_dice.benchmark.experiments import Ablation, Main, Robustness
 from average_dice.benchmark.figures import draw
 from average_dice.benchmark.runs import true_value
-from average_dice.benchmark.store import Store
 from average_dice.benchmark.summaries import overview, results, rmse
-from average_dice.benchmark.tasks import TASKS
 from average_dice.errors import SettingError
-
-PAPER = "average-dice-paper"
-METHODS = (PAPER, "td", "cop-td", "best-dice", "sr-dice", "dual-dice", "average-reward", "wpdis")
-STEPS = dict.fromkeys(METHODS[:6], 100)
-PLANS = {
-    "main": Main(tuple(TASKS), METHODS, logs=3, trained_logs=3, seeds=1, every=50, steps=STEPS),
-    "robustness": Robustness(("CartPole-v1", "Hopper-v5"), (PAPER, "fqe"), 2, 2, 1, 50, {PAPER: 100}),
-    "ablation": Ablation(tuple(TASKS), logs=2, seeds=2, steps=100, every=50),
-    "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 1, 1, 100, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
-}
-
-
-def curve(method, last, truth, quick):
-    """One method is where it ends after 50 of 100 steps, the others only at the end."""
-    if method.num_steps is None:
-        return []
-    return [np.nan, last if method.estimator == quick else last + truth, last]
-
-
-def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit, method: 1.0):
-    """A store in which `error(unit, method)` is the error of every run, in units of the truth; None: no value."""
-    plan = plan or PLANS[experiment]
-    units = list(plan.units(experiment))
-    store = Store.open(directory, experiment, plan, {})
-    for unit in units:
-        rows = []
-        for one in unit.each():
-            (method,) = one.methods
-            truth, _ = true_value(unit.task, unit.setting.discount)
-            off = error(unit, method)
-            value = None if off is None else truth + truth * off * (-1) ** unit.log
-            for seed in range(unit.num_seeds):
-                rows.append(
-                    {
-                        "unit": one.key,
-                        "experiment": experiment,
-                        "task": unit.task,
-                        "estimator": method.estimator,
-                        "options": json.dumps(dict(method.options)),
-                        "discount": unit.setting.discount,
-                        "transitions": unit.setting.transitions,
-                        "max_steps": unit.setting.max_steps,
-                        "noise": unit.setting.noise,
-                        "log": unit.log,
-                        "seed": seed,
-                        "value": value,
-                        "truth": truth,
-                        "notes": "",
-                        "diagnostics": json.dumps({"held_out_loss": loss(unit, method)}),
-                        "curve_step": [0, 50, 100] if method.num_steps and off is not None else [],
-                        "curve_value": [] if off is None else curve(method, value, truth, quick),
-                        "versions": "{}",
-                    }
-                )
-        store.add(unit, rows)
-    store.gather(units)
+from made_up import PAPER, PLANS, fill
 
 
 def as_the_paper_says(unit, method):

@@ -134,5 +134,5 @@ EXPERIMENTS: dict[str, type[Plan]] = {
 
 def find_experiment(name: str) -> type[Plan]:
     if name not in EXPERIMENTS:
-        raise SettingError(f"unknown experiment {name!r}. Known are {', '.join(EXPERIMENTS)}, claims.")
+        raise SettingError(f"unknown experiment {name!r}. Known are {', '.join(EXPERIMENTS)}, claims, comparison.")
     return EXPERIMENTS[name]

@@ -77,7 +77,7 @@ def overview(directory: Path, experiment: str) -> Group:
     if not rows:
         raise SettingError(f"{directory}: no results of {experiment} there yet.")
     tasks = tasks_of(rows)
-    settings = {_setting(row) for row in rows}
+    settings = {setting_of(row) for row in rows}
     over = " over all settings" if len(settings) > len(tasks) else ""
     title = f"{experiment}: root mean squared error of J(π){over}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -93,7 +93,8 @@ def overview(directory: Path, experiment: str) -> Group:
     return Group(table, Text(note, style="dim"))
 
 
-def _setting(row: Row) -> tuple[Any, ...]:
+def setting_of(row: Row) -> tuple[str, float, int, int, float]:
+    """Where the log comes from, but for its number, and the discount."""
     return row["task"], row["discount"], row["transitions"], row["max_steps"], row["noise"]
 
 

@@ -1,0 +1,222 @@
+"""The recommended estimator against every other, on the settings of robustness.
+
+For each task and setting, the root mean squared error of both on the logs that both have; then the geometric mean of
+their ratio. Its interval is by bootstrap over logs, drawn together for both. An error below a thousandth of |J| counts
+as that: some rewards make a method exact by accident, and the truth is not known better.
+
+While the recommended estimator was being made, only some of this was looked at. The rest is kept apart by name:
+`UNSEEN_TASKS`, on every task the settings that `is_unseen_setting` knows, and the logs from `FIRST_UNSEEN_LOG` on.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import SettingError
+from ..estimators import RECOMMENDED
+from ..files import written_whole
+from .summaries import Row, grouped, results, setting_of
+from .tasks import find_task
+
+UNSEEN_TASKS = ("HalfCheetah-v5", "Walker2d-v5")
+FIRST_UNSEEN_LOG = 5
+
+FLOOR = 1e-3  # of |J|
+FAR = 3.0  # times the error of the best
+NUM_RESAMPLES = 1_000
+SEED = 20251
+
+Errors = dict[int, float]  # by log
+Cell = tuple[str, float, int, int, float]  # task, discount, transitions, length, noise
+
+
+def is_unseen_setting(row: Row) -> bool:
+    """γ = 0.9, 8,000 transitions, the second length and the second noise of the task."""
+    task = find_task(row["task"])
+    return (
+        row["discount"] == 0.9
+        or row["transitions"] == 8_000
+        or row["max_steps"] == task.lengths[1]
+        or row["noise"] == task.noises[1]
+    )
+
+
+def is_unseen(row: Row) -> bool:
+    return row["task"] in UNSEEN_TASKS or is_unseen_setting(row) or row["log"] >= FIRST_UNSEEN_LOG
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The error of the recommended estimator over that of another, with its interval, from so many cells and logs."""
+
+    estimator: str
+    ratio: float
+    lower: float
+    upper: float
+    unseen: float  # the same on what was not looked at, and on the tasks that were not
+    unseen_tasks: float
+    cells: int
+    logs: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rivals, the nearest first; and the cells in which the best of them is more than `FAR` times better."""
+
+    rivals: tuple[Rival, ...]
+    far: tuple[str, ...]
+    num_cells: int
+
+    @property
+    def far_share(self) -> float:
+        return len(self.far) / self.num_cells
+
+
+def compare(directory: Path) -> Comparison:
+    """From whatever results of robustness the folder has."""
+    rows = results(directory, "robustness")
+    by_name = grouped(rows, lambda row: row["estimator"])
+    ours = _errors(by_name.pop(RECOMMENDED, ()))
+    if not ours:
+        raise SettingError(f"{directory}: no results of {RECOMMENDED} there. Run robustness first.")
+    floors = {setting_of(row): FLOOR * abs(row["truth"]) for row in rows}
+    pairs = {name: _pairs(ours, _errors(found)) for name, found in by_name.items()}
+    ours_unseen = _errors(row for row in rows if row["estimator"] == RECOMMENDED and is_unseen(row))
+    generator = np.random.default_rng(SEED)
+    rivals = []
+    for name, found in pairs.items():
+        if found:
+            unseen = _pairs(ours_unseen, _errors(row for row in by_name[name] if is_unseen(row)))
+            lower, upper = _interval(found, floors, generator)
+            rivals.append(
+                Rival(
+                    name,
+                    _mean_ratio(found, floors),
+                    lower,
+                    upper,
+                    unseen=_mean_ratio(unseen, floors),
+                    unseen_tasks=_mean_ratio({c: p for c, p in unseen.items() if c[0] in UNSEEN_TASKS}, floors),
+                    cells=len(found),
+                    logs=max(len(mine) for mine, _ in found.values()),
+                )
+            )
+    far = []
+    for cell in ours:
+        ratios = {name: _ratio(found[cell], floors[cell]) for name, found in pairs.items() if cell in found}
+        if ratios and max(ratios.values()) > FAR:
+            best = max(ratios, key=ratios.__getitem__)
+            far.append(f"{_named(cell)}: {ratios[best]:.1f} times {best}")
+    return Comparison(tuple(sorted(rivals, key=lambda rival: -rival.ratio)), tuple(far), len(ours))
+
+
+def render(found: Comparison) -> Group:
+    """For a terminal."""
+    table = Table(
+        "estimator",
+        "ratio",
+        "95 %",
+        "unseen",
+        "unseen tasks",
+        "settings",
+        "logs",
+        title=f"error of {RECOMMENDED} over that of",
+        title_justify="left",
+    )
+    for rival in found.rivals:
+        table.add_row(*_cells(rival))
+    return Group(table, Text(_worst(found)), *(Text(f"  {line}", style="dim") for line in found.far))
+
+
+def write_comparison(found: Comparison, directory: Path) -> Path:
+    """Writes `comparison.md` and `comparison.json`."""
+    lines = ["| estimator | ratio | 95 % | unseen | unseen tasks | settings | logs |", "| --- " * 7 + "|"]
+    lines += ["| " + " | ".join(_cells(rival)) + " |" for rival in found.rivals]
+    lines += ["", _worst(found), "", *(f"- {line}" for line in found.far)]
+    for name, text in (
+        ("comparison.md", "\n".join(lines)),
+        ("comparison.json", json.dumps(asdict(found), indent=2, ensure_ascii=False)),
+    ):
+        with written_whole(directory / name) as temporary:
+            temporary.write_text(text + "\n")
+    return directory / "comparison.md"
+
+
+def _errors(rows: Iterable[Row]) -> dict[Cell, Errors]:
+    """Of each cell, the root mean squared error over seeds on each log that has a value."""
+    runs = grouped((row for row in rows if np.isfinite(row["error"])), lambda row: (setting_of(row), row["log"]))
+    found: dict[Cell, Errors] = {}
+    for (cell, log), seeds in runs.items():
+        found.setdefault(cell, {})[log] = float(np.sqrt(np.mean([row["error"] ** 2 for row in seeds])))
+    return found
+
+
+Pair = tuple[np.ndarray, np.ndarray]  # our errors and theirs, on the same logs
+
+
+def _pairs(ours: Mapping[Cell, Errors], theirs: Mapping[Cell, Errors]) -> dict[Cell, Pair]:
+    pairs = {}
+    for cell in ours:
+        common = sorted(set(ours[cell]) & set(theirs.get(cell, {})))
+        if common:
+            pairs[cell] = (
+                np.array([ours[cell][log] for log in common]),
+                np.array([theirs[cell][log] for log in common]),
+            )
+    return pairs
+
+
+def _ratio(pair: Pair, floor: float) -> float:
+    return float(_ratios(pair, np.arange(len(pair[0]))[None], floor)[0])
+
+
+def _ratios(pair: Pair, drawn: np.ndarray, floor: float) -> np.ndarray:
+    """Of the root mean squared errors on each line of drawn logs."""
+    mine, other = (np.maximum(np.sqrt(np.mean(errors[drawn] ** 2, axis=1)), floor) for errors in pair)
+    return mine / other
+
+
+def _mean_ratio(pairs: Mapping[Cell, Pair], floors: Mapping[Cell, float]) -> float:
+    logs = [np.log(_ratio(pair, floors[cell])) for cell, pair in pairs.items()]
+    return float(np.exp(np.mean(logs))) if logs else float("nan")
+
+
+def _interval(
+    pairs: Mapping[Cell, Pair], floors: Mapping[Cell, float], generator: np.random.Generator
+) -> tuple[float, float]:
+    resampled = np.zeros(NUM_RESAMPLES)
+    for cell, pair in pairs.items():
+        num_logs = len(pair[0])
+        drawn = generator.integers(num_logs, size=(NUM_RESAMPLES, num_logs))
+        resampled += np.log(_ratios(pair, drawn, floors[cell])) / len(pairs)
+    lower, upper = np.exp(np.quantile(resampled, (0.025, 0.975)))
+    return float(lower), float(upper)
+
+
+def _cells(rival: Rival) -> tuple[str, ...]:
+    return (
+        rival.estimator,
+        f"{rival.ratio:.2f}",
+        f"{rival.lower:.2f} to {rival.upper:.2f}",
+        f"{rival.unseen:.2f}",
+        f"{rival.unseen_tasks:.2f}",
+        str(rival.cells),
+        str(rival.logs),
+    )
+
+
+def _worst(found: Comparison) -> str:
+    return (
+        f"More than {FAR:g} times the error of the best of them: {len(found.far)} of {found.num_cells} settings "
+        f"({100 * found.far_share:.0f} %)."
+    )
+
+
+def _named(cell: Cell) -> str:
+    task, discount, transitions, max_steps, noise = cell
+    return f"{task}, γ = {discount:g}, {transitions:,} transitions, {max_steps} steps, noise {noise:g}"
