@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .policies import load_policy as load_policy
     from .policies import save_policy as save_policy
     from .problem import Problem as Problem
+    from .selection import Selection as Selection
+    from .selection import select as select
 
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {
@@ -49,6 +51,8 @@ _HOME = {
     "BehaviourReturn": "estimators",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
+    "Selection": "selection",
+    "select": "selection",
     "AverageDiceError": "errors",
     "DatasetError": "errors",
     "PolicyError": "errors",

@@ -405,7 +405,7 @@ def test_the_constructors_are_what_the_docs_say():
     paper = NetworkRegression(
         hidden=(256, 256), ridge=0.001, mass_weight=0.5, learning_rate=5e-4, batch_size=512, standardise=False
     )
-    ours = replace(paper, standardise=True)
+    ours = replace(paper, standardise=True, held_out=0.2)
     held, whole = HeldAtCut(), product_on_state_and_step
     expected = {
         ad.AverageDICE(): (FourierFeatures(), self_normalised, held, whole, flow_mass, flow_normalised),

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -138,6 +138,17 @@ class LoggedDataset:
     def lengths(self) -> Int[np.ndarray, " episode"]:
         """The number of transitions of each episode."""
         return np.diff(np.append(self.starts, self.num_transitions))
+
+    def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "LoggedDataset":
+        """A log of these episodes, counted 0, 1, 2, … in the order of the log; one chosen twice is there twice."""
+        rows = np.concatenate([np.arange(self.starts[one], self.starts[one] + self.lengths[one]) for one in chosen])
+        columns: dict[str, Any] = {
+            name: None if column is None else column[rows]
+            for name, column in ((one.name, getattr(self, one.name)) for one in fields(self))
+            if name not in ("episode", "metadata")
+        }
+        episode = np.repeat(np.arange(len(chosen)), self.lengths[chosen])
+        return LoggedDataset(episode=episode, metadata=self.metadata, **columns)
 
     @cached_property
     def sha256(self) -> str:

@@ -121,8 +121,11 @@ class AverageDICE(TrainedEstimator):
 
     @staticmethod
     def neural() -> "AverageDICE":
-        """A network on standardised states and steps, with the labels, completion and value of the default."""
-        return AverageDICE(NetworkRegression(standardise=True))
+        """A network on standardised states and steps, with the labels, completion and value of the default.
+
+        It stops when episodes left out say so.
+        """
+        return AverageDICE(NetworkRegression(standardise=True, held_out=0.2))
 
     @staticmethod
     def paper() -> "AverageDICE":

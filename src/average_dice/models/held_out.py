@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
+from .early_stopping import left_out
 from .regression import Fitted, RatioModel, Regression, Rows
 
 
@@ -23,7 +24,7 @@ class HeldOut:
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
-        out = np.floor((regression.episode + 1) * self.share) > np.floor(regression.episode * self.share)
+        out = left_out(regression.episode, self.share)
         kept = Regression(
             regression.inputs[~out],
             regression.targets[~out],

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .curves import Curves
+from .early_stopping import Best, left_out
 from .perceptron import Perceptron
 from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
@@ -29,7 +30,9 @@ LARGEST_TARGET = 1e12
 class NetworkRegression:
     """The paper's setting by default; λ₁ is `ridge`, λ₂ is `mass_weight`.
 
-    `standardise` puts the inputs on one scale first; the paper takes them raw.
+    `standardise` puts the inputs on one scale first; the paper takes them raw. With `held_out`, that share of the
+    episodes is left out, what is kept is the network with the least squared error on them, and training stops after
+    `patience` records without progress.
     """
 
     hidden: tuple[int, ...] = (256, 256)
@@ -41,6 +44,8 @@ class NetworkRegression:
     num_steps: int = 10_000
     standardise: bool = False
     num_records: int = 50
+    held_out: float = 0.0
+    patience: int = 10
 
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
@@ -49,7 +54,9 @@ class NetworkRegression:
         mean, std = mean_and_std(regression.inputs) if self.standardise else (np.zeros(1), np.ones(1))
         inputs = _single((regression.inputs - mean) / std)
         unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
-        rows = {"x": inputs, "y": _single(regression.targets / unit), "a": _single(regression.mass)}
+        out = left_out(regression.episode, self.held_out)
+        columns = {"x": inputs, "y": _single(regression.targets / unit), "a": _single(regression.mass)}
+        rows = {name: column[~out] for name, column in columns.items()}
         settings = {
             "ridge": self.ridge,
             "mass_weight": self.mass_weight,
@@ -58,12 +65,16 @@ class NetworkRegression:
         }
         networks, batch_keys = begin(lambda key: Perceptron(num_inputs, self.hidden, key=key), keys)
         curves = Curves()
+        best = Best(self.patience)
 
-        def record(step: int, networks: Perceptron, dual: Array) -> None:
+        def record(step: int, networks: Perceptron, dual: Array) -> bool:
             outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
             penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
             losses = [self._loss(regression, f) for f in outputs] + penalties
             curves.add(step, np.array([value_of(f) for f in outputs]), losses)
+            if not out.any():
+                return False
+            return best.offer(networks, np.mean((outputs[:, out] - regression.targets[out]) ** 2, axis=1))
 
         networks, _ = train(
             downhill,
@@ -75,6 +86,8 @@ class NetworkRegression:
             keys=batch_keys,
             record=record,
         )
+        if out.any():
+            networks = best.parameters
 
         def fitted(seed: int) -> Fitted:
             network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)

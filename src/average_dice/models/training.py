@@ -41,7 +41,7 @@ def train(
     schedule: Schedule,
     *,
     keys: Sequence[jax.Array],
-    record: Callable[[int, Tree, Tree], None],
+    record: Callable[[int, Tree, Tree], bool | None],
 ) -> tuple[Tree, Tree]:
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
@@ -53,7 +53,8 @@ def train(
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
       that need them, its starts. A group no larger than a minibatch is taken whole in every step.
     - `settings`: numbers that `downhill` needs.
-    - `record(step, parameters, memory)` is called before the first step and at the schedule's records.
+    - `record(step, parameters, memory)` is called before the first step and at the schedule's records. If it returns
+      True, training stops there.
     """
     optimiser_state = jax.vmap(optax.adam(schedule.learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
@@ -75,8 +76,10 @@ def train(
             num_steps=int(until) - done,
         )
         done = int(until)
-        record(done, parameters, memory)
+        enough = record(done, parameters, memory)
         report(done, schedule.num_steps)
+        if enough:
+            break
     return parameters, memory
 
 
