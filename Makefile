@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-training test-benchmark check bench docs exact-errors clean help
+.PHONY: demo test test-training test-benchmark check bench docs exact-errors steps clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -38,6 +38,9 @@ docs: $(VENV)/dev            ## build the documentation into docs/_build
 
 exact-errors: $(VENV)/dev            ## make the table of errors on exact MDPs again (minutes)
 	$(BIN)/python tools/exact_errors.py
+
+steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)
+	$(BIN)/python tools/steps.py
 
 clean:            ## remove the virtual environment and what was built
 	rm -rf $(VENV) docs/_build

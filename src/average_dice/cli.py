@@ -367,6 +367,8 @@ def benchmark(
         compared = comparison.compare(out)
         comparison.write_comparison(compared, out)
         console.print(comparison.render(compared))
+        for path in draw(out, experiment):
+            console.print(f"Drawn: {path}", style="dim")
         return
     find_experiment(experiment)
     if not summary:

@@ -15,6 +15,7 @@ from average_dice.benchmark.comparison import (
     write_comparison,
 )
 from average_dice.benchmark.experiments import Robustness
+from average_dice.benchmark.figures import draw
 from average_dice.errors import SettingError
 from average_dice.estimators import RECOMMENDED
 from made_up import fill
@@ -47,6 +48,10 @@ def test_ratios_worst_cases_and_intervals(tmp_path):
     assert "1 of 30 settings (3 %)" in text
     assert json.loads((tmp_path / "comparison.json").read_text())["num_cells"] == 30
     render(found)
+    (drawn,) = draw(tmp_path, "comparison")
+    text = drawn.read_text()
+    assert RECOMMENDED in text
+    assert "average-dice-paper" not in text  # not run here
 
 
 def test_errors_below_a_thousandth_count_as_that(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..estimators import RECOMMENDED
 from ..files import written_whole
 from .experiments import AXES
 from .summaries import Row, beside, grouped, results, rmse, tasks_of
@@ -28,6 +29,7 @@ COLOURS = {
     "average-dice-neural": "#8c1515",
     "average-dice-features": "#ff7f50",
     "average-dice-dr": "#e377c2",
+    "average-dice-blend": "#0b6623",
     "td": "black",
     "sr-dice": "#ff9900",
     "cop-td": "#1f77b4",
@@ -43,8 +45,17 @@ COLOURS = {
     "behaviour-return": "#cc99ff",
 }
 # Without curves, so they are level lines.
-LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "average-dice-features")
-LINES = ("average-reward", "behaviour-return", "wpdis", "fqe", "td", "average-dice-paper", "average-dice-features")
+LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "average-dice-features", RECOMMENDED)
+LINES = (
+    "average-reward",
+    "behaviour-return",
+    "wpdis",
+    "fqe",
+    "td",
+    "average-dice-paper",
+    "average-dice-features",
+    RECOMMENDED,
+)
 AXIS_NAMES = {
     "discount": "discount γ",
     "transitions": "transitions",
@@ -54,8 +65,8 @@ AXIS_NAMES = {
 
 
 def draw(directory: Path, experiment: str) -> list[Path]:
-    """Draws the figures of an experiment into the folder and returns their paths."""
-    rows = results(directory, experiment)
+    """Draws the figures of an experiment into the folder and returns their paths; of `comparison`, from robustness."""
+    rows = results(directory, "robustness" if experiment == "comparison" else experiment)
     with mpl.rc_context(STYLE):
         figures = FIGURES[experiment](rows)
         paths = []
@@ -147,13 +158,42 @@ def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
     return {"tuning": figure}
 
 
+def comparison_figure(rows: list[Row]) -> dict[str, Figure]:
+    """The paper's method, TD and the recommended estimator along γ and length: geometric means over tasks.
+
+    Errors are relative to |J|. Lengths differ between tasks: their first to last stand above each other.
+    """
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for axis, axes in zip(("discount", "max_steps"), panels, strict=True):
+        along = beside(rows, axis)
+        grids = {task: sorted({row[axis] for row in along if row["task"] == task}) for task in tasks_of(along)}
+        for row in along:
+            row["place"] = grids[row["task"]].index(row[axis])
+        for estimator in ("average-dice-paper", "td", "average-dice-features", RECOMMENDED):
+            cells = grouped((row for row in along if row["estimator"] == estimator), lambda row: row["place"])
+            heights = {place: _mean_over_tasks(cell, _log_relative) for place, cell in sorted(cells.items())}
+            if heights:
+                means = np.exp(list(heights.values()))
+                axes.plot(list(heights), means, "o-", ms=3, color=COLOURS[estimator], label=estimator)
+        ticks = [sorted({grid[place] for grid in grids.values() if place < len(grid)}) for place in _places(grids)]
+        axes.set_xticks(range(len(ticks)), ["/".join(f"{x:g}" for x in tick) for tick in ticks])
+        axes.set_xlabel(AXIS_NAMES[axis])
+        axes.set_yscale("log")
+    panels[0].set_ylabel("RMSE over |J|")
+    _legend(figure, panels)
+    return {"comparison": figure}
+
+
 FIGURES: dict[str, Callable[[list[Row]], dict[str, Figure]]] = {
     "main": main_figure,
     "robustness": robustness_figure,
     "tuning": tuning_figure,
     "ablation": ablation_figure,
+    "comparison": comparison_figure,
 }
 
+RELATIVE_FLOOR = 1e-3  # as in the comparison
 FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no zero
 
 
@@ -199,6 +239,14 @@ def _legend(figure: Figure, panels: Any) -> None:
 
 def _mean_over_tasks(cell: list[Row], measure: Callable[[list[Row]], float]) -> float:
     return float(np.mean([measure(runs) for runs in grouped(cell, lambda row: row["task"]).values()]))
+
+
+def _places(grids: dict[str, list[Any]]) -> range:
+    return range(max((len(grid) for grid in grids.values()), default=0))
+
+
+def _log_relative(runs: list[Row]) -> float:
+    return float(np.log(max(rmse(runs) / abs(runs[0]["truth"]), RELATIVE_FLOOR)))
 
 
 def _log_loss(runs: list[Row]) -> float:

@@ -1,0 +1,102 @@
+"""From the paper's formula to the recommended estimator, one change at a time: `make steps`.
+
+Each line of the table in docs/recommended.md is a method; each column a setting of the seven tasks. All are in
+closed form and see the same logs.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from average_dice import Estimator, NotApplicable, Problem
+from average_dice.benchmark.runs import log_of, true_value
+from average_dice.benchmark.targets import target_policy
+from average_dice.benchmark.tasks import TASKS, find_task
+from average_dice.benchmark.units import Setting
+from average_dice.estimators import (
+    AverageDICE,
+    AverageDICELambda,
+    Blend,
+    FittedQ,
+    MarginalisedDoublyRobust,
+    flow_normalised,
+    label_on_state,
+    plain_value,
+    product_on_state_and_step,
+    ratio_on_state,
+)
+from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
+from average_dice.models import FourierFeatures
+
+PAGE = Path(__file__).parents[1] / "docs" / "recommended.md"
+LOGS = range(5)
+FLOOR = 1e-3
+
+closed = AverageDICE(FourierFeatures(), plain, as_logged, label_on_state, value=plain_value)
+scaled = replace(closed, regress=ratio_on_state)
+normalised = replace(scaled, labels=self_normalised)
+valued = replace(normalised, value=flow_normalised)
+factored = replace(valued, regress=product_on_state_and_step)
+held = replace(factored, completion=HeldAtCut())
+
+STEPS: dict[str, Estimator] = {
+    "1. the paper's labels on Fourier features, closed form": closed,
+    "2. the ratio as target instead of the label": scaled,
+    "3. self-normalised products": normalised,
+    "4. flow-normalised value": valued,
+    "5. the discount factored out": factored,
+    "6. the mass beyond the cut held on the last steps (`average-dice-features`)": held,
+    "7. doubly robust with a bounded Q (`average-dice-dr`)": MarginalisedDoublyRobust(),
+    "8. blended with fitted Q and products (`average-dice-blend`)": Blend(),
+    "*the bounded Q alone (`fqe`)*": FittedQ(),
+    "*λ-labels instead of 5 and 6 (`average-dice-lambda`)*": AverageDICELambda(),
+    "*8 with one draw of features*": Blend(num_draws=1),
+    "*8 with a single ridge*": Blend(ridges=(1e-3,)),
+    "*8 with one standard error of overlap*": Blend(overlap=1.0),
+    "*8 with four standard errors of overlap*": Blend(overlap=4.0),
+}
+
+
+def settings(task: str) -> dict[str, Setting]:
+    middle = Setting.of(find_task(task))
+    by_discount = {f"γ = {discount}": replace(middle, discount=discount) for discount in (0.8, 0.95, 0.99)}
+    return by_discount | {"20 steps": replace(middle, max_steps=20)}
+
+
+def relative_errors(task: str, setting: Setting) -> dict[str, float]:
+    """Of every method, over the logs."""
+    truth, _ = true_value(task, setting.discount)
+    errors: dict[str, list[float]] = {name: [] for name in STEPS}
+    for log in LOGS:
+        data = log_of(task, setting.transitions, setting.max_steps, setting.noise, log)
+        problem = Problem(data, target_policy(task), setting.discount)
+        for name, method in STEPS.items():
+            try:
+                value = method.fit(problem, key=jax.random.key(log)).value
+            except NotApplicable:
+                value = 0.0
+            errors[name].append((value - truth) / truth)
+    return {name: max(float(np.sqrt(np.mean(np.square(found)))), FLOOR) for name, found in errors.items()}
+
+
+def main() -> None:
+    columns = list(settings("CartPole-v1"))
+    logs = np.zeros((len(STEPS), len(columns)))
+    for task in TASKS:
+        for column, setting in enumerate(settings(task).values()):
+            found = relative_errors(task, setting)
+            logs[:, column] += [np.log(found[name]) / len(TASKS) for name in STEPS]
+            print(task, setting, {name[:12]: round(error, 4) for name, error in found.items()}, flush=True)
+    lines = ["| | " + " | ".join(columns) + " | all |", "| --- |" + " --- |" * (len(columns) + 1)]
+    for name, row in zip(STEPS, np.column_stack([logs, logs.mean(axis=1)]), strict=True):
+        lines.append(f"| {name} | " + " | ".join(f"{cell:.3f}" for cell in np.exp(row)) + " |")
+    before, _, rest = PAGE.read_text().partition("<!-- steps -->\n")
+    _, _, after = rest.partition("<!-- end of steps -->\n")
+    table = "\n".join(lines)
+    PAGE.write_text(f"{before}<!-- steps -->\n{table}\n<!-- end of steps -->\n{after}")
+
+
+if __name__ == "__main__":
+    main()
