@@ -32,7 +32,8 @@ class NetworkRegression:
 
     `standardise` puts the inputs on one scale first; the paper takes them raw. With `held_out`, that share of the
     episodes is left out, what is kept is the network with the least squared error on them, and training stops after
-    `patience` records without progress.
+    `patience` records without progress. The network then learns what differs from the mean target: where inputs say
+    nothing, what is kept is the mean, and not the 0 that a network begins with.
     """
 
     hidden: tuple[int, ...] = (256, 256)
@@ -62,13 +63,14 @@ class NetworkRegression:
             "mass_weight": self.mass_weight,
             "mass_goal": regression.mass_goal / unit,
             "dual_rate": self.dual_rate,
+            "offset": float(rows["y"].mean()) if out.any() else 0.0,
         }
         networks, batch_keys = begin(lambda key: Perceptron(num_inputs, self.hidden, key=key), keys)
         curves = Curves()
         best = Best(self.patience)
 
         def record(step: int, networks: Perceptron, dual: Array) -> bool:
-            outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
+            outputs = unit * (settings["offset"] + np.asarray(_outputs(networks, inputs), np.float64))
             penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
             losses = [self._loss(regression, f) for f in outputs] + penalties
             curves.add(step, np.array([value_of(f) for f in outputs]), losses)
@@ -93,11 +95,12 @@ class NetworkRegression:
             network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
 
             def predict(inputs: Inputs) -> Rows:
-                return unit * np.asarray(_outputs(network, _single((inputs - mean) / std))[0], np.float64)
+                outputs = _outputs(network, _single((inputs - mean) / std))[0]
+                return unit * (settings["offset"] + np.asarray(outputs, np.float64))
 
             return Fitted(outputs[seed], predict, curves.of(seed))
 
-        outputs = unit * np.asarray(_outputs(networks, inputs), np.float64)
+        outputs = unit * (settings["offset"] + np.asarray(_outputs(networks, inputs), np.float64))
         return [fitted(seed) for seed in range(len(keys))]
 
     def _loss(self, regression: Regression, f: Rows) -> float:
@@ -117,7 +120,7 @@ def downhill(
     (minibatch,) = minibatches
 
     def loss(network: Perceptron) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        f = jax.vmap(network)(minibatch["x"])
+        f = settings["offset"] + jax.vmap(network)(minibatch["x"])
         error = 0.5 * jnp.mean((f - minibatch["y"]) ** 2)
         penalty = 0.5 * settings["ridge"] * _square_norm(network)
         missing = jnp.mean(minibatch["a"] * f) - settings["mass_goal"]
