@@ -192,6 +192,11 @@ def test_methods_added_later_are_all_that_is_run(tmp_path):
     run_experiment("main", more, tmp_path / "whole", executor)
     grown, whole = (read_rows(tmp_path / name, "main") for name in ("grown", "whole"))
     assert grown.drop(["config"]).equals(whole.drop(["config"]))
+    older = Store(
+        tmp_path / "grown", "main", Store.open(tmp_path / "other", "main", few, versions()).config, versions()
+    )
+    older.gather(list(few.units("main")))  # somebody who began before the methods were added
+    assert read_rows(tmp_path / "grown", "main").equals(grown)
     for other in (few, plan(more.estimators, {"td": 11, "mwl": 10})):  # fewer methods; another length
         with pytest.raises(SettingError, match="another preset"):
             run_experiment("main", other, tmp_path / "grown", executor)

@@ -53,6 +53,7 @@ def linear(name):
 
 FEATURES = FourierFeatures(20, ridges=(1e-9,))
 CRITIC = FittedQ(20, 1e-9)
+STOPPED = NetworkRegression((64,), num_steps=2_000, standardise=True, held_out=0.2)
 
 CLOSED_FORMS = {
     "is": Case(registered("is"), "cut", 0.1, too_noisy_on=("random", "rare state")),
@@ -76,7 +77,7 @@ CLOSED_FORMS = {
 }
 TRAINED = {
     "td": Case(registered("td", **NETWORK, target_rate=0.05), tolerance=0.06),
-    "average-dice-neural": Case(AverageDICE(NetworkRegression((64,), num_steps=2_000, standardise=True)), "held", 0.06),
+    "average-dice-neural": Case(AverageDICE(STOPPED), "held", 0.06),
     "cop-td": Case(registered("cop-td", **NETWORK, target_rate=0.01), tolerance=0.06),
     "dual-dice": Case(registered("dual-dice", **SADDLE), tolerance=0.06),
     "gen-dice": Case(registered("gen-dice", **SADDLE), tolerance=0.06),

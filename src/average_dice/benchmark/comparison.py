@@ -1,8 +1,9 @@
 """The recommended estimator against every other, on the settings of robustness.
 
 For each task and setting, the root mean squared error of both on the logs that both have; then the geometric mean of
-their ratio. Its interval is by bootstrap over logs, drawn together for both. An error below a thousandth of |J| counts
-as that: some rewards make a method exact by accident, and the truth is not known better.
+their ratio. Its interval is by bootstrap over logs, drawn together for both and for all settings of a task, which share
+them. An error below a thousandth of |J| counts as that: some rewards make a method exact by accident, and the truth is
+not known better.
 
 While the recommended estimator was being made, only some of this was looked at. The rest is kept apart by name:
 `UNSEEN_TASKS`, on every task the settings that `is_unseen_setting` knows, and the logs from `FIRST_UNSEEN_LOG` on.
@@ -62,7 +63,7 @@ class Rival:
     unseen: float  # the same on what was not looked at, and on the tasks that were not
     unseen_tasks: float
     cells: int
-    logs: int
+    logs: int  # at least
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def compare(directory: Path) -> Comparison:
                     unseen=_mean_ratio(unseen, floors),
                     unseen_tasks=_mean_ratio({c: p for c, p in unseen.items() if c[0] in UNSEEN_TASKS}, floors),
                     cells=len(found),
-                    logs=max(len(mine) for mine, _ in found.values()),
+                    logs=min(len(mine) for mine, _, _ in found.values()),
                 )
             )
     far = []
@@ -156,7 +157,7 @@ def _errors(rows: Iterable[Row]) -> dict[Cell, Errors]:
     return found
 
 
-Pair = tuple[np.ndarray, np.ndarray]  # our errors and theirs, on the same logs
+Pair = tuple[np.ndarray, np.ndarray, np.ndarray]  # our errors and theirs on the same logs, and which logs these are
 
 
 def _pairs(ours: Mapping[Cell, Errors], theirs: Mapping[Cell, Errors]) -> dict[Cell, Pair]:
@@ -167,17 +168,19 @@ def _pairs(ours: Mapping[Cell, Errors], theirs: Mapping[Cell, Errors]) -> dict[C
             pairs[cell] = (
                 np.array([ours[cell][log] for log in common]),
                 np.array([theirs[cell][log] for log in common]),
+                np.array(common),
             )
     return pairs
 
 
 def _ratio(pair: Pair, floor: float) -> float:
-    return float(_ratios(pair, np.arange(len(pair[0]))[None], floor)[0])
+    return float(_ratios(pair, np.ones((1, len(pair[0]))), floor)[0])
 
 
-def _ratios(pair: Pair, drawn: np.ndarray, floor: float) -> np.ndarray:
-    """Of the root mean squared errors on each line of drawn logs."""
-    mine, other = (np.maximum(np.sqrt(np.mean(errors[drawn] ** 2, axis=1)), floor) for errors in pair)
+def _ratios(pair: Pair, times: np.ndarray, floor: float) -> np.ndarray:
+    """Of the root mean squared errors, with each log so many times; a line of `times` for each ratio."""
+    total = times.sum(axis=1)
+    mine, other = (np.maximum(np.sqrt(times @ errors**2 / total), floor) for errors in pair[:2])
     return mine / other
 
 
@@ -189,12 +192,17 @@ def _mean_ratio(pairs: Mapping[Cell, Pair], floors: Mapping[Cell, float]) -> flo
 def _interval(
     pairs: Mapping[Cell, Pair], floors: Mapping[Cell, float], generator: np.random.Generator
 ) -> tuple[float, float]:
+    """The basic interval, of the logarithm: what resampling shifts is taken back."""
+    num_logs = 1 + max(int(logs.max()) for _, _, logs in pairs.values())
+    times = {
+        task: generator.exponential(size=(NUM_RESAMPLES, num_logs))  # Bayesian: no log is ever left out altogether
+        for task in dict.fromkeys(cell[0] for cell in pairs)
+    }
     resampled = np.zeros(NUM_RESAMPLES)
     for cell, pair in pairs.items():
-        num_logs = len(pair[0])
-        drawn = generator.integers(num_logs, size=(NUM_RESAMPLES, num_logs))
-        resampled += np.log(_ratios(pair, drawn, floors[cell])) / len(pairs)
-    lower, upper = np.exp(np.quantile(resampled, (0.025, 0.975)))
+        resampled += np.log(_ratios(pair, times[cell[0]][:, pair[2]], floors[cell])) / len(pairs)
+    middle = np.log(_mean_ratio(pairs, floors))
+    upper, lower = np.exp(2 * middle - np.quantile(resampled, (0.025, 0.975)))
     return float(lower), float(upper)
 
 

@@ -201,13 +201,18 @@ def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
     with_curves = [row for row in runs if row["curve_step"]]  # a run that diverged has none
     if not with_curves:
         return
-    steps = np.array(with_curves[0]["curve_step"])
-    curves = np.array([row["curve_value"] for row in with_curves], float)
+    steps = np.array(max((row["curve_step"] for row in with_curves), key=len))
+    curves = np.array([_to_the_end(row, len(steps)) for row in with_curves], float)
     known = np.isfinite(curves).any(axis=0)  # self-normalised values may not exist before the first step
     steps, errors = steps[known], np.maximum((curves[:, known] - runs[0]["truth"]) ** 2, FLOOR)
     low, middle, high = np.nanquantile(errors, (0.25, 0.5, 0.75), axis=0)
     axes.plot(steps, middle, lw=1.4, color=colour, label=name)
     axes.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)
+
+
+def _to_the_end(row: Row, length: int) -> list[float]:
+    """A curve that stopped early stays at what was kept."""
+    return [*row["curve_value"], *[row["value"]] * (length - len(row["curve_value"]))]
 
 
 def _panels(rows: list[Row], panel: Callable[[Axes, list[Row]], None], x: str, y: str) -> Figure:

@@ -125,13 +125,16 @@ class Store:
     def gather(self, units: Sequence[Unit]) -> None:
         """Moves the rows of these units into one file, in an order that does not depend on who was first.
 
-        Rows of other units go: they are of target policies or of defaults that have been replaced since.
+        Rows of other units go: they are of target policies or of defaults that have been replaced since. If somebody
+        has gone on with more methods meanwhile, all rows stay.
         """
         with self._locked():
             parts = _parts(self.parts)
             keys = [one.key for unit in units for one in unit.each()]
             found = read_rows(self.directory, self.experiment)
-            rows = found.filter(pc.is_in(found["unit"], pa.array(keys, pa.string())))
+            rows = found
+            if json.loads(self.manifest.read_text())["config"] == self.config:
+                rows = found.filter(pc.is_in(found["unit"], pa.array(keys, pa.string())))
             if not parts and len(rows) == len(found):
                 return
             with written_whole(self.gathered) as temporary:

@@ -140,7 +140,9 @@ class LoggedDataset:
         return np.diff(np.append(self.starts, self.num_transitions))
 
     def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "LoggedDataset":
-        """A log of these episodes, counted 0, 1, 2, … in the order of the log; one chosen twice is there twice."""
+        """A log of these episodes, in this order; their numbers count from 0 as in `starts`. One may be there twice."""
+        if len(chosen) == 0:
+            raise DatasetError("a log needs at least one episode.")
         rows = np.concatenate([np.arange(self.starts[one], self.starts[one] + self.lengths[one]) for one in chosen])
         columns: dict[str, Any] = {
             name: None if column is None else column[rows]

@@ -12,10 +12,11 @@ extrapolate. How far each can be trusted is estimated from episodes:
 
 - the starts and the critic: v(s₀) + γʲ ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b answers to a row. The
   factor γʲ because the ratios have mended the first j steps.
-- the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective number of episodes at step t. The
-  spread of δ is taken from all episodes: the weighted ones alone would show none when only one of them is left.
+- the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective number of episodes at step t. The size
+  of δ is taken from all episodes: the weighted ones alone would show no spread when only one of them is left.
 
-`combine` does the rest. Its reference is the mean of the estimates that are corrected as far as the log goes.
+`combine` does the rest. Its reference is the mean of the estimates that are corrected as far as the log goes. What it
+says of its own error is in sample, the least among many, and too small: use it to compare, not as an interval.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 
 from ..errors import NotApplicable
 from ..problem import Problem
@@ -76,7 +78,8 @@ class Blend(Estimator):
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         try:
-            critics, mean_critic = self._learn(problem, key)
+            with threadpool_limits(1, "blas"):  # threads that wait for each other cost more than they bring
+                critics, mean_critic = self._learn(problem, key)
         except NotApplicable as reason:
             alone = self.ratio.fit(problem, key=key)
             return Fit(
@@ -98,7 +101,7 @@ class Blend(Estimator):
             for candidate in _candidates(problem, critic, None if weighting is None else weighting.weights)
         ]
         full = np.array([candidate.full for candidate in candidates])
-        values = np.clip([candidate.value for candidate in candidates], *bounds(problem))
+        values = np.array([candidate.value for candidate in candidates])
         errors = np.array([candidate.errors for candidate in candidates])
         found = combine(values, errors, full / full.sum(), overlap=self.overlap)
         shares = {
@@ -106,11 +109,11 @@ class Blend(Estimator):
             for kind in ("values", "products", "ratio")
         }
         return Fit(
-            found.value,
+            float(np.clip(found.value, *bounds(problem))),
             ratio_function=None if weighting is None else weighting.ratio_function,
             critic=mean_critic,
             diagnostics={
-                "standard_error": found.standard_error,
+                "in_sample_error": found.standard_error,
                 "reference": float(values[full].mean()),
                 **shares,
                 **({} if weighting is None else {"effective_episodes": problem.effective_episodes}),
@@ -129,13 +132,18 @@ class Blend(Estimator):
             if draw == 0:
                 mean_critic = linear.critic(np.mean([solution.theta for solution in solutions], axis=0), low, high)
             for solution in solutions:
-                start = linear.start @ solution.theta
-                logged = np.clip(linear.logged @ solution.theta, low, high)
-                surprise = equations.reward + equations.passed_on * solution.after - logged
+                start, logged = linear.start @ solution.theta, linear.logged @ solution.theta
+                after = np.clip(linear.after @ solution.theta, low, high)
+                target = equations.reward + equations.passed_on * after
                 moves = (start > low) & (start < high)  # at a bound nothing answers
                 answer = linear.logged @ solve(solution.system.T, (linear.start * moves[:, None]).mean(axis=0))
-                error = _by_episode(problem, answer * surprise)
-                critics.append(LinearCritic(np.clip(start, low, high), surprise, error))
+                critics.append(
+                    LinearCritic(
+                        np.clip(start, low, high),
+                        target - np.clip(logged, low, high),
+                        _by_episode(problem, answer * (target - logged)),
+                    )
+                )
         return critics, mean_critic
 
 
@@ -153,7 +161,8 @@ def _candidates(problem: Problem, critic: LinearCritic, weights: Rows | None) ->
     reach = int(data.step[products > 0].max()) + 1
     discounted = discount ** np.arange(reach)
     corrections = np.cumsum(discounted * np.bincount(data.step, products * critic.surprise)[:reach]) / num_episodes
-    noise = discounted * np.sqrt(np.bincount(data.step, products**2)[:reach] / num_episodes**3)
+    num_alive = np.bincount(data.step)[:reach]
+    noise = discounted * np.sqrt(np.bincount(data.step, products**2)[:reach] / num_alive) / num_episodes
     for steps in [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]:
         rows = data.step < steps
         scatter = noise[data.step[rows]] * critic.surprise[rows]

@@ -3,8 +3,9 @@
     E[φ (φ − γ m φ′)ᵀ] θ = (1 − γ) E[φ r],      φ = φ(s, a),  φ′ = E_π[φ(s′, a)]
 
 An unbounded solution may lie far outside the rewards. Where v(s′) = φ′ᵀθ meets a bound, the bound takes its place and
-the row no longer bootstraps: a few solutions, each with the rows at the bound that the last one found. The sums over
-rows are formed once and serve every ridge.
+the row no longer bootstraps: a few solutions, each with the rows at the bound that the last one found. They may go
+round in circles (with values near a bound and a discount near 1); then their mean is the best that is to be had. The
+sums over rows are formed once and serve every ridge.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ MAX_SOLUTIONS = 8
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """θ, the matrix of the system that it solves, and v(s′) within the bounds."""
+    """θ, or the mean of the last few if they did not settle; of the last, its system and v(s′) within the bounds."""
 
     theta: Float[np.ndarray, " feature"]
     system: np.ndarray
@@ -59,14 +60,15 @@ class BoundedEquations:
         logged, num_rows = self.linear.logged, len(self.reward)
         free = self.gram + self.linear.penalty(ridge) - self.cross
         at_bound, after = np.zeros(num_rows, bool), np.zeros(num_rows)
+        thetas = []
         for _ in range(MAX_SOLUTIONS):
             held = (logged[at_bound] * (self.passed_on[at_bound] / num_rows)[:, None]).T @ self.linear.after[at_bound]
             right = logged.T @ (self.reward + self.passed_on * np.where(at_bound, after, 0.0)) / num_rows
             system = free + held
-            theta = solve(system, right)
-            values = self.linear.after @ theta
+            thetas.append(solve(system, right))
+            values = self.linear.after @ thetas[-1]
             before, at_bound = at_bound, (values <= self.low) | (values >= self.high)
             after = np.clip(values, self.low, self.high)
             if (at_bound == before).all():
-                break
-        return Solution(theta, system, after)
+                return Solution(thetas[-1], system, after)
+        return Solution(np.mean(thetas[-MAX_SOLUTIONS // 2 :], axis=0), system, after)

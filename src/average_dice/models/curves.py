@@ -21,6 +21,12 @@ class Curves:
         self.values.append(np.asarray(values, np.float64))
         self.losses.append(np.asarray(losses, np.float64))
 
+    def forget_last(self) -> int:
+        """Takes back what was noted last, and says at which step."""
+        self.values.pop()
+        self.losses.pop()
+        return self.steps.pop()
+
     def of(self, seed: int) -> History:
         """The curves of one seed."""
         return History(

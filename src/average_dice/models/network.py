@@ -78,7 +78,7 @@ class NetworkRegression:
                 return False
             return best.offer(networks, np.mean((outputs[:, out] - regression.targets[out]) ** 2, axis=1))
 
-        networks, _ = train(
+        networks, dual = train(
             downhill,
             networks,
             jnp.zeros(len(keys)),
@@ -90,6 +90,7 @@ class NetworkRegression:
         )
         if out.any():
             networks = best.parameters
+            record(curves.forget_last(), networks, dual)  # the curves end at what is kept
 
         def fitted(seed: int) -> Fitted:
             network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
