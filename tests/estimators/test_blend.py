@@ -42,10 +42,10 @@ def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
 
 
 def test_the_error_of_fitted_q_is_what_other_logs_show():
-    """Its standard error by episode, against the spread over 200 logs."""
+    """Its standard error by episode, against the spread over 120 logs."""
     mdp = random_mdp()
     values, errors = [], []
-    for seed in range(200):
+    for seed in range(120):
         problem = mdp.problem(60, seed=seed)
         (critic,), _ = ALONE._learn(problem, KEY)
         direct = _candidates(problem, critic, None)[0]
@@ -57,7 +57,7 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
 def test_the_error_of_the_products_is_what_other_logs_show():
     mdp = early_termination()
     values, errors = [], []
-    for seed in range(200):
+    for seed in range(100):
         problem = mdp.problem(100, seed=seed)
         (critic,), _ = ALONE._learn(problem, KEY)
         (full,) = [one for one in _candidates(problem, critic, np.zeros(problem.dataset.num_transitions)) if one.full]
@@ -67,10 +67,10 @@ def test_the_error_of_the_products_is_what_other_logs_show():
 
 
 def test_the_error_of_the_products_where_most_episodes_die():
-    """μ dies at a rate of 0.25, π of 0.05; δ is noise. Over 300 logs the correction spreads as its error says."""
+    """μ dies at a rate of 0.25, π of 0.05; δ is noise. Over 200 logs the correction spreads as its error says."""
     generator = np.random.default_rng(0)
     corrections, errors = [], []
-    for _ in range(300):
+    for _ in range(200):
         lengths = np.minimum(generator.geometric(0.25, size=200), 12)
         episode = np.repeat(np.arange(200), lengths)
         step = np.concatenate([np.arange(length) for length in lengths])

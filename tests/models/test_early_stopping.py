@@ -39,12 +39,19 @@ def test_a_network_that_would_learn_the_noise_stops_before():
     targets = 1 + generator.standard_normal(300)
     regression = Regression(inputs, targets, np.ones(300), 1.0, np.repeat(np.arange(30), 10))
     keys = [jax.random.key(seed) for seed in range(2)]
-    common = {"hidden": (64, 64), "ridge": 0.0, "mass_weight": 0.0, "num_steps": 2_000, "num_records": 40}
+    common = {
+        "hidden": (64,),
+        "ridge": 0.0,
+        "mass_weight": 0.0,
+        "num_steps": 1_500,
+        "num_records": 30,
+        "learning_rate": 2e-3,
+    }
     stopped, longer = (
         NetworkRegression(**common, held_out=share).fit(regression, keys=keys, value_of=np.mean) for share in (0.2, 0.0)
     )
     for early, late in zip(stopped, longer, strict=True):
-        assert early.history.step[-1] < 2_000
+        assert early.history.step[-1] < 1_500
         assert np.mean((early.rows - 1) ** 2) < 0.5 * np.mean((late.rows - 1) ** 2)
         np.testing.assert_allclose(early.predict(inputs), early.rows, rtol=1e-5, atol=1e-6)
         assert early.history.value[-1] == pytest.approx(np.mean(early.rows))  # of what was kept
