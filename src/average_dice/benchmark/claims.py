@@ -147,8 +147,8 @@ def nothing_without_regulariser(rows: list[Row]) -> Verdict:
 
 
 FLAT = (
-    "where π and μ differ nearly all labels vanish, and the regulariser alone shapes the ratio: flat, so that the value "
-    "is close to the average reward"
+    "where π and μ differ nearly all labels vanish, and the regulariser alone shapes the ratio: flat, so that the "
+    "value is close to the average reward"
 )
 LENGTHS = "training lengths and learning rates are shared by all tasks here, as the preset says, and not tuned to each"
 
