@@ -43,3 +43,13 @@ def test_every_link_leads_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / link).exists(), (page, link)
+
+
+def test_the_page_of_the_recommended_estimator_shows_what_was_computed():
+    page = (ROOT / "docs" / "recommended.md").read_text()
+    table = (ROOT / "results" / "standard" / "comparison.md").read_text()
+    assert f"<!-- comparison -->\n{table}<!-- end of comparison -->\n" in page
+    steps = page.partition("<!-- steps -->\n")[2].partition("<!-- end of steps -->")[0]
+    assert "average-dice-blend" in steps
+    first = re.findall(r"^\| average-dice-dr \| (\S+) \| (\S+ to \S+) \|", table, flags=re.MULTILINE)
+    assert f"{first[0][0]} times ({first[0][1]}) that of the next best" in README.replace("\n", " ")
