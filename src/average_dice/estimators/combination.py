@@ -5,7 +5,7 @@ estimates is the product of their rows. One combination of them, the reference, 
 lies further from it than chance explains is biased by the rest (the test of overlapping intervals of SLOPE: Su,
 Srinath & Krishnamurthy, 2020; the objective is that of MAGIC: Thomas & Brunskill, 2016).
 
-    min_x  xᵀ (Σ + b bᵀ) x,   x ≥ 0,  Σ x = 1,      b = the part of |value − reference| beyond `overlap` standard errors
+    min_x  xᵀ (Σ + b bᵀ) x,   x ≥ 0,  Σ x = 1,      b = what parts them beyond `overlap` standard errors
 """
 
 from dataclasses import dataclass
