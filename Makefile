@@ -18,7 +18,8 @@ test: $(VENV)/dev            ## set up, and run the tests, two at a time with a 
 test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
 	$(BIN)/python -m pytest tests/benchmark/test_training.py
 
-test-benchmark: $(VENV)/ray            ## set up Ray, and run the tests of whole experiments, also on a cluster
+test-benchmark: $(VENV)/ray            ## set up Ray, and run the long tests and those of whole experiments, also on a cluster
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators
 	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py tests/benchmark/test_executors.py
 
 check: $(VENV)/dev            ## lint, types, import contract

@@ -90,6 +90,7 @@ def test_what_the_suffix_tends_to_on_the_whole_sticky_chain():
 MILD = (random_mdp(), early_termination(), truncated(), clock(), rare_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mdp", MILD, ids=lambda mdp: mdp.name)
 def test_ratio_and_value_approach_the_exact_ones_at_the_monte_carlo_rate(mdp):
     """Sixteen times the episodes, a quarter of the error. (On the sticky chain the second moment of a label is 10⁸.)"""
@@ -105,6 +106,7 @@ def test_ratio_and_value_approach_the_exact_ones_at_the_monte_carlo_rate(mdp):
     np.testing.assert_allclose(many / few, 0.25, atol=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mdp", [early_termination(), truncated(), clock()], ids=lambda mdp: mdp.name)
 def test_the_plain_table_is_unbiased(mdp):
     method = ad.AverageDICE(Table(), plain, as_logged, ratio_on_state, value=plain_value)

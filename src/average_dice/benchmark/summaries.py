@@ -80,7 +80,7 @@ def overview(directory: Path, experiment: str) -> Group:
     settings = {setting_of(row) for row in rows}
     over = " over all settings" if len(settings) > len(tasks) else ""
     title = f"{experiment}: root mean squared error of J(π){over}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
     for task in tasks:
         table.add_column(task.split("-v")[0], justify="right", overflow="fold")
@@ -90,7 +90,7 @@ def overview(directory: Path, experiment: str) -> Group:
     note = f"{len(rows):,} runs, up to {len({row['log'] for row in rows})} logs of {len(settings)} settings"
     if any(row["value"] is None for row in rows):
         note += "; k/n: only k of n runs have a value"
-    return Group(table, Text(note, style="dim"))
+    return Group(Text(title, style="italic"), table, Text(note, style="dim"))
 
 
 def setting_of(row: Row) -> tuple[str, float, int, int, float]:
