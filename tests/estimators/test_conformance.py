@@ -154,7 +154,7 @@ def test_closed_forms_recover_the_value(name, mdp_name):
     assert value == pytest.approx(expected(mdp, case.estimates), abs=case.tolerance)
 
 
-@pytest.mark.parametrize("mdp_name", ["early termination", "truncated"])
+@pytest.mark.parametrize("mdp_name", ["early termination", pytest.param("truncated", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained_methods_recover_value_and_ratio(name, mdp_name):
     (mdp, num_episodes), case = MDPS[mdp_name], TRAINED[name]
@@ -231,6 +231,7 @@ def test_rewards_in_another_unit(name):
     assert abs(mass) < 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["td", "best-dice", "mql", "sr-dice"])
 def test_networks_do_not_mind_the_unit_of_rewards(name):
     settings = {"num_steps": 20} | ({"encoder_steps": 5} if name == "sr-dice" else {})
