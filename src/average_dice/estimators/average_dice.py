@@ -87,7 +87,7 @@ def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount:
 
 @dataclass(frozen=True)
 class AverageDICE(TrainedEstimator):
-    """The default is the closed form on Fourier features that we recommend; the constructors name the others.
+    """The default is the closed form on Fourier features with all our changes; the constructors name the others.
 
     - `model`: how the conditional mean is represented and fitted.
     - `labels`: the product of ratios, `self_normalised` or `plain`.
