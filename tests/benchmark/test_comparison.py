@@ -75,3 +75,13 @@ def test_what_was_kept_apart():
 def test_without_results_it_says_so(tmp_path):
     with pytest.raises(SettingError, match="Run robustness first"):
         compare(tmp_path)
+
+
+def test_the_interval_lies_around_the_ratio_where_logs_differ(tmp_path):
+    def error(unit, method):
+        return (0.1 if method.estimator == RECOMMENDED else 0.2) * (1 + unit.log if method.estimator == "fqe" else 1)
+
+    fill(tmp_path, "robustness", error, plan=PLAN)
+    fqe = next(rival for rival in compare(tmp_path).rivals if rival.estimator == "fqe")
+    assert fqe.ratio == pytest.approx(0.1 / np.sqrt((0.2**2 + 0.4**2) / 2))
+    assert fqe.lower < fqe.ratio < fqe.upper
