@@ -8,8 +8,9 @@ import pytest
 
 import average_dice as ad
 from average_dice.errors import NotApplicable
-from average_dice.estimators import AverageDICE, Blend, DoublyRobust, FittedQ, MarginalisedDoublyRobust
+from average_dice.estimators import AverageDICE, Blend, DoublyRobust, Estimator, FittedQ, MarginalisedDoublyRobust
 from average_dice.estimators.blend import LinearCritic, _candidates
+from average_dice.resampling import Draw
 from conftest import columns_of
 from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
 
@@ -21,13 +22,13 @@ ALONE = Blend(20, 1, (RIDGE,))
 @pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
 def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
     problem = mdp.problem(200, seed=1)
-    (critic,), _ = ALONE._learn(problem, KEY)
+    (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
     weights = AverageDICE().fit(problem, key=KEY).weights
-    found = _candidates(problem, critic, weights)
+    found = _candidates(problem, [critic], weights)
     fitted = FittedQ(20, RIDGE)
     key = jax.random.fold_in(KEY, 0)  # of the first draw
 
-    class Given(AverageDICE):
+    class Given(Estimator):
         """The same weights, whatever the key."""
 
         def fit(self, problem, *, key):
@@ -47,8 +48,8 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(120):
         problem = mdp.problem(60, seed=seed)
-        (critic,), _ = ALONE._learn(problem, KEY)
-        direct = _candidates(problem, critic, None)[0]
+        (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
+        direct = _candidates(problem, [critic], None)[0]
         values.append(direct.value)
         errors.append(np.linalg.norm(direct.errors))
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
@@ -59,8 +60,8 @@ def test_the_error_of_the_products_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(100):
         problem = mdp.problem(100, seed=seed)
-        (critic,), _ = ALONE._learn(problem, KEY)
-        (full,) = [one for one in _candidates(problem, critic, np.zeros(problem.dataset.num_transitions)) if one.full]
+        (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
+        (full,) = [one for one in _candidates(problem, [critic], np.zeros(problem.dataset.num_transitions)) if one.full]
         values.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert 0.6 < np.mean(errors) / np.std(values) < 1.6
@@ -90,7 +91,7 @@ def test_the_error_of_the_products_where_most_episodes_die():
         )
         problem = ad.Problem(log, None, 0.95)
         critic = LinearCritic(np.zeros(200), generator.standard_normal(len(step)), np.zeros(200))
-        (full,) = [one for one in _candidates(problem, critic, np.zeros(len(step))) if one.full]
+        (full,) = [one for one in _candidates(problem, [critic], np.zeros(len(step))) if one.full]
         corrections.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert np.mean(errors) == pytest.approx(np.std(corrections), rel=0.15)

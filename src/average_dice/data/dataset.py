@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -139,18 +139,27 @@ class LoggedDataset:
         """The number of transitions of each episode."""
         return np.diff(np.append(self.starts, self.num_transitions))
 
+    def rows_of(self, chosen: Int[np.ndarray, " choice"]) -> Int[np.ndarray, " row"]:
+        """The rows of these episodes, one episode after the other; their numbers count from 0 as in `starts`."""
+        lengths = self.lengths[chosen]
+        first = np.cumsum(lengths) - lengths
+        return np.arange(int(lengths.sum())) + np.repeat(self.starts[chosen] - first, lengths)
+
     def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "LoggedDataset":
         """A log of these episodes, in this order; their numbers count from 0 as in `starts`. One may be there twice."""
         if len(chosen) == 0:
             raise DatasetError("a log needs at least one episode.")
-        rows = np.concatenate([np.arange(self.starts[one], self.starts[one] + self.lengths[one]) for one in chosen])
-        columns: dict[str, Any] = {
-            name: None if column is None else column[rows]
-            for name, column in ((one.name, getattr(self, one.name)) for one in fields(self))
-            if name not in ("episode", "metadata")
-        }
-        episode = np.repeat(np.arange(len(chosen)), self.lengths[chosen])
-        return LoggedDataset(episode=episode, metadata=self.metadata, **columns)
+        rows = self.rows_of(chosen)
+        every = {name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)}
+        columns = {name: None if column is None else column[rows] for name, column in every.items()}
+        columns["episode"] = np.repeat(np.arange(len(chosen)), self.lengths[chosen])
+        selected = object.__new__(LoggedDataset)  # sorted and checked already: a bootstrap makes thousands of these
+        for name, column in columns.items():
+            if column is not None:
+                column.flags.writeable = False
+            object.__setattr__(selected, name, column)
+        object.__setattr__(selected, "metadata", self.metadata)
+        return selected
 
     @cached_property
     def sha256(self) -> str:

@@ -9,7 +9,7 @@ so squared error is all it takes: no saddle point and no bootstrapping.  (Che, C
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import jax
 import numpy as np
@@ -28,7 +28,8 @@ from ..models import (
     Table,
 )
 from ..problem import Problem
-from .base import Fit, TrainedEstimator
+from ..resampling import Draw
+from .base import Fit, Refit, TrainedEstimator
 from .weighting import (
     NO_OVERLAP,
     MassRule,
@@ -61,6 +62,16 @@ class Targets:
     inputs: Float[np.ndarray, "transition input"]
     log_target: Rows
     log_row_scale: Rows
+    state_scale: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The regression to solve for a log: w = row_scale · f · exp(log_scale)."""
+
+    regression: Regression
+    row_scale: Rows
+    log_scale: float
     state_scale: float | None
 
 
@@ -133,6 +144,23 @@ class AverageDICE(TrainedEstimator):
         return AverageDICE(NetworkRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
 
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        task = self._task(problem)
+        value_of = partial(self._value_of, problem, task)
+        fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
+        return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        if not isinstance(self.model, FourierFeatures):
+            return super().prepare(problem, key=key)
+        refit_model = self.model.prepare(problem, self._task(problem).regression, key=key)
+
+        def refit(draw: Draw) -> Fit:
+            task = self._task(draw.problem)
+            return self._finish(draw.problem, task, refit_model(draw, task.regression.targets), key)
+
+        return refit
+
+    def _task(self, problem: Problem) -> Task:
         log_product = self.labels(problem)
         if not np.isfinite(log_product + problem.log_ratio).any():
             raise NotApplicable(NO_OVERLAP)
@@ -146,16 +174,14 @@ class AverageDICE(TrainedEstimator):
             mass_goal=float(np.exp(-log_scale)),
             episode=problem.episode_index,
         )
-        fits = self.model.fit(regression, keys=keys, value_of=lambda f: self.value(problem, row_scale * f, log_scale))
-        return [
-            self._finish(problem, fitted, row_scale * fitted.rows, log_scale, targets.state_scale, key)
-            for fitted, key in zip(fits, keys, strict=True)
-        ]
+        return Task(regression, row_scale, log_scale, targets.state_scale)
 
-    def _finish(
-        self, problem: Problem, fitted: Fitted, ratio: Rows, log_scale: float, state_scale: float | None, key: jax.Array
-    ) -> Fit:
-        """The value and all that goes with it; `ratio` is that of the rows, divided by exp(log_scale)."""
+    def _value_of(self, problem: Problem, task: Task, rows: Rows) -> float:
+        return self.value(problem, task.row_scale * rows, task.log_scale)
+
+    def _finish(self, problem: Problem, task: Task, fitted: Fitted, key: jax.Array) -> Fit:
+        """The value and all that goes with it."""
+        log_scale, ratio = task.log_scale, task.row_scale * fitted.rows
         value = self.value(problem, ratio, log_scale)
         if np.isnan(ratio).any():
             raise NotApplicable("training diverged: lower the learning rate")
@@ -166,8 +192,9 @@ class AverageDICE(TrainedEstimator):
 
         @cache
         def of_states() -> Callable[[np.ndarray], np.ndarray]:
-            if state_scale is not None:
-                return lambda observations: state_scale * fitted.predict(observations)
+            scale = task.state_scale
+            if scale is not None:
+                return lambda observations: scale * fitted.predict(observations)
             # The mean of w_t(s) over the steps at which s was seen: one more regression.
             goal = float(np.exp(-log_scale))
             rows = Regression(problem.dataset.observation, ratio, self.mass(problem), goal, problem.episode_index)

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import SettingError
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .pair_features import solve
 from .state_features import StateFeatures
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised, is_cut
@@ -29,7 +30,7 @@ STAYS = "what crosses the cut by its trace stays where it was cut"
 
 
 @dataclass(frozen=True)
-class AverageDICELambda(Estimator):
+class AverageDICELambda(ClosedForm):
     """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
 
     A label has a finite variance as long as (γλ)² E[ρ²] < 1.
@@ -44,31 +45,39 @@ class AverageDICELambda(Estimator):
         if not 0 <= self.trace <= 1:
             raise SettingError(f"λ must lie between 0 and 1, not {self.trace}.")
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         states = StateFeatures.of(problem, self.num_features, key)
         data = problem.dataset
         known, open_part = labels_after(problem, states.logged, self.trace)
         cut = np.zeros(data.num_transitions, bool)
         cut[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
         factor = np.where(cut, 1 / (1 - problem.discount * self.trace), 1.0)
-        num_rows = data.num_transitions
-        left = (states.logged.T @ states.logged - (factor[:, None] * states.after).T @ open_part) / num_rows
-        first = (1 - problem.discount) * states.start.mean(axis=0)
-        right = first + states.after.T @ (factor * known) / num_rows
-        theta = solve(left + states.penalty(self.ridge), right)
-        fit = fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
-        return replace(fit, notes=(*fit.notes, *([STAYS] if is_cut(problem) else [])))
+        held = factor[:, None] * states.after
+        gram = RowSums(problem, states.logged, states.logged)
+        arrivals = RowSums(problem, held, np.column_stack([open_part, known]))
+
+        def refit(draw: Draw) -> Fit:
+            arrived = arrivals.mean(draw)
+            first = (1 - problem.discount) * draw.mean_over_episodes(states.start)
+            # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the draw
+            lengths = draw.num_rows / draw.problem.dataset.num_episodes
+            right = first + arrived[:, -1] * lengths
+            theta = solve(gram.mean(draw) - arrived[:, :-1] + states.penalty(self.ridge), right)
+            ratio = draw.of_rows(states.logged @ theta)
+            fit = fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+            return replace(fit, notes=(*fit.notes, *([STAYS] if is_cut(draw.problem) else [])))
+
+        return refit
 
 
 def labels_after(problem: Problem, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
-    """(e, z) of the label e + zᵀθ that each row hands to the state after it."""
+    """(e K/n, z) of the label e + zᵀθ that each row hands to the state after it."""
     data, discount = problem.dataset, problem.discount
     known, open_part = np.empty(len(phi)), np.empty_like(phi)
-    first = (1 - discount) * data.num_transitions / data.num_episodes
     for step in range(int(data.lengths.max())):
         rows = data.starts[data.lengths > step] + step
         passed = discount * problem.ratio[rows]
-        before_known = first if step == 0 else known[rows - 1]
+        before_known = 1 - discount if step == 0 else known[rows - 1]
         before_open = 0.0 if step == 0 else open_part[rows - 1]
         known[rows] = passed * trace * before_known
         open_part[rows] = passed[:, None] * ((1 - trace) * phi[rows] + trace * before_open)

@@ -11,8 +11,18 @@ from jaxtyping import Float, Int
 from ..errors import NotApplicable
 from ..models import History
 from ..problem import Problem
+from ..resampling import Draw
 
 Ratio = Callable[..., Float[np.ndarray, " row"]]
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedValues:
+    """A critic on the rows of the log: q(s, a), v(s′) (0 after a termination), and v(s₀) of its episodes."""
+
+    q: Float[np.ndarray, " transition"]
+    after: Float[np.ndarray, " transition"]
+    start: Float[np.ndarray, " episode"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +30,13 @@ class Critic:
     """The values that π gives to states and actions, on the scale of J.
 
     q(s, a) = (1 − γ) E_π[Σ γᵗ r_t | s, a],      v(s) = E_π[q(s, a)],      J = E[v(s₀)]
+
+    `logged`: the same on the rows it was fitted to, where they are known already.
     """
 
     q: Callable[[np.ndarray, np.ndarray], Float[np.ndarray, " row"]]
     v: Callable[[np.ndarray], Float[np.ndarray, " row"]]
+    logged: LoggedValues | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +73,9 @@ class Fit:
         return self.ratio_function(observations) if actions is None else self.ratio_function(observations, actions)
 
 
+Refit = Callable[[Draw], Fit]
+
+
 class Estimator(ABC):
     """A method with its settings: a frozen dataclass that implements `fit`."""
 
@@ -73,6 +89,20 @@ class Estimator(ABC):
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         """One fit for each key. Methods that train override this and train them all at once."""
         return [self.fit(problem, key=key) for key in keys]
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        """A fit for any draw of the log's episodes. Closed forms do once what all draws share; others start anew."""
+        return lambda draw: self.fit(draw.problem, key=key)
+
+
+class ClosedForm(Estimator):
+    """A method that implements `prepare`: what does not depend on the draw first, then a function of the draw."""
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        return self.prepare(problem, key=key)(Draw.everything(problem))
+
+    @abstractmethod
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit: ...
 
 
 class TrainedEstimator(Estimator):

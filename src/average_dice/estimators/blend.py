@@ -19,21 +19,23 @@ extrapolate. How far each can be trusted is estimated from episodes:
 says of its own error is in sample, the least among many, and too small: use it to compare, not as an interval.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
 from ..errors import NotApplicable
 from ..problem import Problem
+from ..resampling import Draw
 from .average_dice import AverageDICE
-from .base import Critic, Estimator, Fit
-from .bounded_q import BoundedEquations
+from .base import ClosedForm, Critic, Fit, Refit
+from .bounded_q import BoundedEquations, Solution
 from .combination import combine
 from .doubly_robust import by_decision_over_mean
-from .pair_features import LinearProblem, bounds, solve
+from .pair_features import LinearProblem, bounds
 from .weighting import Rows, is_cut
 
 Episodes = Float[np.ndarray, " episode"]
@@ -62,7 +64,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Blend(Estimator):
+class Blend(ClosedForm):
     """Critics on `num_draws` draws of `num_features` Fourier features, with each of the `ridges`.
 
     `ratio` gives the weights of rows. `overlap`: how many standard errors apart two estimates may be by chance.
@@ -77,29 +79,44 @@ class Blend(Estimator):
     overlap: float = 2.0
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        with threadpool_limits(1, "blas"):  # threads that wait for each other cost more than they bring
+            return super().fit(problem, key=key)
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         try:
-            with threadpool_limits(1, "blas"):  # threads that wait for each other cost more than they bring
-                critics, mean_critic = self._learn(problem, key)
+            learn = self._critics(problem, key)
         except NotApplicable as reason:
-            alone = self.ratio.fit(problem, key=key)
-            return Fit(
-                alone.value,
-                alone.weights,
-                alone.ratio_function,
-                diagnostics=alone.diagnostics,
-                notes=(*alone.notes, f"by ratios alone: {reason}"),
-            )
+            return self._by_ratios_alone(problem, key, str(reason))
         try:
-            weighting = self.ratio.fit(problem, key=key)
-            notes = [note for note in weighting.notes if note not in self.ratio.choices(problem)]
-            notes += ["beyond the cut the critics stand for the rest"] if is_cut(problem) else []
+            refit_ratio, missing = self.ratio.prepare(problem, key=key), None
         except NotApplicable as reason:
-            weighting, notes = None, [f"by values alone: {reason}"]
-        candidates = [
-            candidate
-            for critic in critics
-            for candidate in _candidates(problem, critic, None if weighting is None else weighting.weights)
-        ]
+            refit_ratio, missing = None, str(reason)
+
+        def refit(draw: Draw) -> Fit:
+            critics, mean_critic = learn(draw)
+            weighting = None if refit_ratio is None else refit_ratio(draw)
+            return self._blend(draw.problem, critics, mean_critic, weighting, missing)
+
+        return refit
+
+    def _by_ratios_alone(self, problem: Problem, key: jax.Array, reason: str) -> Refit:
+        refit_ratio = self.ratio.prepare(problem, key=key)
+
+        def refit(draw: Draw) -> Fit:
+            alone = refit_ratio(draw)
+            return replace(alone, notes=(*alone.notes, f"by ratios alone: {reason}"))
+
+        return refit
+
+    def _blend(
+        self,
+        problem: Problem,
+        critics: list[LinearCritic],
+        mean_critic: Critic,
+        weighting: Fit | None,
+        missing: str | None,
+    ) -> Fit:
+        candidates = _candidates(problem, critics, None if weighting is None else weighting.weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = np.array([candidate.errors for candidate in candidates])
@@ -108,6 +125,11 @@ class Blend(Estimator):
             f"share_by_{kind}": float(found.weights[[candidate.kind == kind for candidate in candidates]].sum())
             for kind in ("values", "products", "ratio")
         }
+        if weighting is None:
+            notes = [f"by values alone: {missing}"]
+        else:
+            notes = [note for note in weighting.notes if note not in self.ratio.choices(problem)]
+            notes += ["beyond the cut the critics stand for the rest"] if is_cut(problem) else []
         return Fit(
             float(np.clip(found.value, *bounds(problem))),
             ratio_function=None if weighting is None else weighting.ratio_function,
@@ -121,54 +143,97 @@ class Blend(Estimator):
             notes=tuple(notes),
         )
 
-    def _learn(self, problem: Problem, key: jax.Array) -> tuple[list[LinearCritic], Critic]:
-        """All critics; and the mean over ridges of the first draw, which a user may ask about any state."""
-        critics = []
-        for draw in range(self.num_draws):
-            linear = LinearProblem.of(problem, self.num_features, jax.random.fold_in(key, draw))
-            equations = BoundedEquations.of(problem, linear)
-            low, high = equations.low, equations.high
-            solutions = [equations.solve(ridge) for ridge in self.ridges]
-            if draw == 0:
-                mean_critic = linear.critic(np.mean([solution.theta for solution in solutions], axis=0), low, high)
-            for solution in solutions:
-                start, logged = linear.start @ solution.theta, linear.logged @ solution.theta
-                after = np.clip(linear.after @ solution.theta, low, high)
-                target = equations.reward + equations.passed_on * after
-                moves = (start > low) & (start < high)  # at a bound nothing answers
-                answer = linear.logged @ solve(solution.system.T, (linear.start * moves[:, None]).mean(axis=0))
-                critics.append(
-                    LinearCritic(
-                        np.clip(start, low, high),
-                        target - np.clip(logged, low, high),
-                        _by_episode(problem, answer * (target - logged)),
-                    )
-                )
-        return critics, mean_critic
+    def _critics(self, problem: Problem, key: jax.Array) -> Callable[[Draw], tuple[list[LinearCritic], Critic]]:
+        """All critics of a draw; and the mean over ridges on the first features, to be asked about any state."""
+        linears = [
+            LinearProblem.of(problem, self.num_features, jax.random.fold_in(key, draw))
+            for draw in range(self.num_draws)
+        ]
+        equations = [BoundedEquations.of(problem, linear) for linear in linears]
+
+        def learn(draw: Draw) -> tuple[list[LinearCritic], Critic]:
+            solutions = [one.solve(self.ridges, draw) for one in equations]
+            critics = [
+                critic
+                for one, solved in zip(equations, solutions, strict=True)
+                for critic in _linear_critics(one, solved, draw)
+            ]
+            mean = np.mean([solution.theta for solution in solutions[0]], axis=0)
+            return critics, linears[0].critic(mean, equations[0].low, equations[0].high, draw)
+
+        return learn
 
 
-def _candidates(problem: Problem, critic: LinearCritic, weights: Rows | None) -> list[Candidate]:
-    """Every estimate that the critic takes part in; its values alone where there are no `weights` of rows."""
-    data, discount, num_episodes = problem.dataset, problem.discount, problem.dataset.num_episodes
+def _linear_critics(equations: BoundedEquations, solutions: list[Solution], draw: Draw) -> list[LinearCritic]:
+    linear, low, high = equations.linear, equations.low, equations.high
+    thetas = np.column_stack([solution.theta for solution in solutions])
+    after = np.column_stack([solution.after for solution in solutions])
+    start = linear.start @ thetas
+    moves = (start > low) & (start < high)  # at a bound nothing answers
+    pulls = linear.start.T @ (moves * draw.counts[:, None]) / draw.counts.sum()
+    answers = [solution.system.solve_transposed(pull) for solution, pull in zip(solutions, pulls.T, strict=True)]
+    on_rows = linear.logged @ np.column_stack([thetas, *answers])
+    logged, answer = on_rows[:, : len(solutions)], on_rows[:, len(solutions) :]
+    target = equations.reward[:, None] + equations.passed_on[:, None] * np.clip(after, low, high)
+    surprise = draw.of_rows(target - np.clip(logged, low, high))
+    error = draw.of_rows(answer * (target - logged))
+    start = draw.of_episodes(np.clip(start, low, high))
+    return [
+        LinearCritic(start[:, one], surprise[:, one], _by_episode(draw.problem, error[:, one]))
+        for one in range(len(solutions))
+    ]
+
+
+def _candidates(problem: Problem, critics: list[LinearCritic], weights: Rows | None) -> list[Candidate]:
+    """Every estimate that the critics take part in; their values alone where there are no `weights` of rows."""
+    products = None if weights is None else Products.of(problem)
+    return [candidate for critic in critics for candidate in _of_critic(problem, critic, weights, products)]
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """W_t = ρ_{0:t} over its mean over episodes, on the rows; and how far corrections by it may reach."""
+
+    weight: Rows  # γᵗ W_t
+    noise: Rows  # γᵗ / √ESS_t
+    reaches: list[int]
+    stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
+
+    @staticmethod
+    def of(problem: Problem) -> "Products":
+        step = problem.dataset.step
+        products = np.exp(by_decision_over_mean(problem))
+        reach = int(step[products > 0].max()) + 1
+        discounted = problem.discount**step
+        squares, num_alive = np.bincount(step, products**2), np.bincount(step)
+        noise = np.sqrt(squares / num_alive)[step] / problem.dataset.num_episodes
+        reaches = [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]
+        return Products(discounted * products, discounted * noise, reaches, np.searchsorted(reaches, step + 1))
+
+    def by_reach(self, values: Rows, group: Int[np.ndarray, " transition"], num_groups: int) -> np.ndarray:
+        """Sums of the values of each group over the steps within each reach: [reach, group]."""
+        num_stages = len(self.reaches) + 1  # the last is beyond all of them
+        sums = np.bincount(self.stage * num_groups + group, values, num_stages * num_groups)
+        return np.cumsum(sums.reshape(num_stages, num_groups)[:-1], axis=0)
+
+
+def _of_critic(
+    problem: Problem, critic: LinearCritic, weights: Rows | None, products: Products | None
+) -> list[Candidate]:
+    num_episodes, discount = problem.dataset.num_episodes, problem.discount
     direct = float(critic.start.mean())
     starts = critic.start - direct
     own = critic.error - critic.error.mean()
-    found = [Candidate("values", weights is None, direct, (starts + own) / num_episodes)]
-    if weights is None:
+    found = [Candidate("values", products is None, direct, (starts + own) / num_episodes)]
+    if weights is None or products is None:
         return found
 
-    products = np.exp(by_decision_over_mean(problem))
-    reach = int(data.step[products > 0].max()) + 1
-    discounted = discount ** np.arange(reach)
-    corrections = np.cumsum(discounted * np.bincount(data.step, products * critic.surprise)[:reach]) / num_episodes
-    num_alive = np.bincount(data.step)[:reach]
-    noise = discounted * np.sqrt(np.bincount(data.step, products**2)[:reach] / num_alive) / num_episodes
-    for steps in [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]:
-        rows = data.step < steps
-        scatter = noise[data.step[rows]] * critic.surprise[rows]
-        errors = np.bincount(problem.episode_index[rows], scatter, num_episodes)
-        errors += (starts + discount**steps * own) / num_episodes
-        found.append(Candidate("products", steps == reach, direct + float(corrections[steps - 1]), errors))
+    everyone = np.zeros(len(critic.surprise), int)
+    corrections = products.by_reach(products.weight * critic.surprise, everyone, 1)[:, 0] / num_episodes
+    scatter = products.by_reach(products.noise * critic.surprise, problem.episode_index, num_episodes)
+    for reach, correction, by_episode in zip(products.reaches, corrections, scatter, strict=True):
+        errors = by_episode + (starts + discount**reach * own) / num_episodes
+        found.append(Candidate("products", reach == products.reaches[-1], direct + float(correction), errors))
 
     carried = _by_episode(problem, weights * critic.surprise / (1 - discount))
     errors = (starts + carried - carried.mean()) / num_episodes

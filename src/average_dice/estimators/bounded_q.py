@@ -5,70 +5,110 @@
 An unbounded solution may lie far outside the rewards. Where v(s′) = φ′ᵀθ meets a bound, the bound takes its place and
 the row no longer bootstraps: a few solutions, each with the rows at the bound that the last one found. They may go
 round in circles (with values near a bound and a discount near 1); then their mean is the best that is to be had. The
-sums over rows are formed once and serve every ridge.
+sums over rows are formed once and serve every ridge and every draw of episodes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import get_lapack_funcs
 
 from ..problem import Problem
-from .pair_features import LinearProblem, Rows, bounds, solve
+from ..resampling import Draw, RowSums
+from .pair_features import LinearProblem, Rows, bounds
 
 MAX_SOLUTIONS = 8
+
+FACTOR, SUBSTITUTE = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
+
+
+class System:
+    """A θ = b, factored once for A and for its transpose; where A is singular, its pseudo-inverse takes over."""
+
+    def __init__(self, matrix: Float[np.ndarray, "feature feature"]) -> None:
+        self.factors, self.pivots, singular = FACTOR(matrix)
+        self.inverse = np.linalg.pinv(matrix) if singular else None
+
+    def solve(self, right: Rows) -> Rows:
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ right)
+        return np.asarray(SUBSTITUTE(self.factors, self.pivots, right)[0])
+
+    def solve_transposed(self, right: Rows) -> Rows:
+        if self.inverse is not None:
+            return np.asarray(self.inverse.T @ right)
+        return np.asarray(SUBSTITUTE(self.factors, self.pivots, right, trans=1)[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """θ, or the mean of the last few if they did not settle; of the last, its system and v(s′) within the bounds."""
+    """θ of the last system, or the mean of the last few if they did not settle; v(s′) by it, before it is bounded."""
 
     theta: Float[np.ndarray, " feature"]
-    system: np.ndarray
+    system: System
     after: Rows
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedEquations:
-    """The equations of a log; `solve` them for a ridge."""
+    """The equations of a log; `solve` them on a draw of its episodes."""
 
     linear: LinearProblem
     low: float
     high: float
     reward: Rows  # (1 − γ) r
     passed_on: Rows  # γ m
-    gram: np.ndarray  # E[φφᵀ]
-    cross: np.ndarray  # E[φ γ m φ′ᵀ]
+    differences: RowSums  # E[φ (φ − γ m φ′)ᵀ]
+    earned: RowSums  # E[φ (1 − γ) r]
 
     @staticmethod
     def of(problem: Problem, linear: LinearProblem) -> "BoundedEquations":
-        low, high = bounds(problem)
         passed_on = problem.discount * ~problem.dataset.terminated
-        num_rows = len(linear.logged)
+        reward = (1 - problem.discount) * problem.dataset.reward
         return BoundedEquations(
             linear,
-            low,
-            high,
-            (1 - problem.discount) * problem.dataset.reward,
+            *bounds(problem),
+            reward,
             passed_on,
-            linear.logged.T @ linear.logged / num_rows,
-            (linear.logged * (passed_on / num_rows)[:, None]).T @ linear.after,
+            RowSums(problem, linear.logged, linear.logged - passed_on[:, None] * linear.after),
+            RowSums(problem, linear.logged, reward[:, None]),
         )
 
-    def solve(self, ridge: float) -> Solution:
-        """With penalty `ridge` on all but the constants."""
-        logged, num_rows = self.linear.logged, len(self.reward)
-        free = self.gram + self.linear.penalty(ridge) - self.cross
-        at_bound, after = np.zeros(num_rows, bool), np.zeros(num_rows)
-        thetas = []
+    def solve(self, ridges: Sequence[float], draw: Draw) -> list[Solution]:
+        """With each of the penalties on all but the constants."""
+        linear = self.linear
+        share = draw.counts[self.differences.problem.episode_index] * self.passed_on / draw.num_rows
+        differences, earned = self.differences.mean(draw), self.earned.mean(draw)[:, 0]
+        matrices = [differences + linear.penalty(ridge) for ridge in ridges]
+        rights = [earned.copy() for _ in ridges]
+        held = np.zeros((len(share), len(ridges)), np.int8)  # v(s′) at the lower bound (−1), free (0), at the upper (1)
+        after = np.empty(held.shape)
+        systems: dict[int, System] = {}
+        thetas: list[list[np.ndarray]] = [[] for _ in ridges]
+        moving = list(range(len(ridges)))
         for _ in range(MAX_SOLUTIONS):
-            held = (logged[at_bound] * (self.passed_on[at_bound] / num_rows)[:, None]).T @ self.linear.after[at_bound]
-            right = logged.T @ (self.reward + self.passed_on * np.where(at_bound, after, 0.0)) / num_rows
-            system = free + held
-            thetas.append(solve(system, right))
-            values = self.linear.after @ thetas[-1]
-            before, at_bound = at_bound, (values <= self.low) | (values >= self.high)
-            after = np.clip(values, self.low, self.high)
-            if (at_bound == before).all():
-                return Solution(thetas[-1], system, after)
-        return Solution(np.mean(thetas[-MAX_SOLUTIONS // 2 :], axis=0), system, after)
+            for one in moving:
+                systems[one] = System(matrices[one])
+                thetas[one].append(systems[one].solve(rights[one]))
+            after[:, moving] = linear.after @ np.column_stack([thetas[one][-1] for one in moving])
+            found = (after >= self.high).astype(np.int8) - (after <= self.low)
+            changed = (found != held) & (share > 0)[:, None]
+            moving = [one for one in moving if changed[:, one].any()]
+            for one in moving:
+                rows = np.flatnonzero(changed[:, one])
+                before, now, weight = held[rows, one], found[rows, one], share[rows]
+                logged = linear.logged[rows].T
+                matrices[one] += (logged * (weight * (np.abs(now) - np.abs(before)))) @ linear.after[rows]
+                rights[one] += logged @ (weight * (self._bound(now) - self._bound(before)))
+                held[rows, one] = now
+            if not moving:
+                break
+        for one in moving:
+            thetas[one].append(np.mean(thetas[one][-MAX_SOLUTIONS // 2 :], axis=0))
+            after[:, one] = linear.after @ thetas[one][-1]
+        return [Solution(thetas[one][-1], systems[one], after[:, one]) for one in range(len(ridges))]
+
+    def _bound(self, held: np.ndarray) -> np.ndarray:
+        return np.where(held > 0, self.high, np.where(held < 0, self.low, 0.0))

@@ -12,24 +12,30 @@ from dataclasses import dataclass
 import jax
 
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .pair_features import solve
 from .state_features import StateFeatures
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
 
 
 @dataclass(frozen=True)
-class COPTDFeatures(Estimator):
+class COPTDFeatures(ClosedForm):
     """On `num_features` Fourier features of the state with penalty `ridge`."""
 
     num_features: int = 300
     ridge: float = 1e-3
     value: ValueRule = flow_normalised
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         states = StateFeatures.of(problem, self.num_features, key)
         arrivals = problem.discount * problem.ratio[:, None] * states.after
-        left = (states.logged - arrivals).T @ states.logged / len(states.logged)
-        right = (1 - problem.discount) * states.start.mean(axis=0)
-        theta = solve(left + states.penalty(self.ridge), right)
-        return fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
+        flow = RowSums(problem, states.logged - arrivals, states.logged)
+
+        def refit(draw: Draw) -> Fit:
+            right = (1 - problem.discount) * draw.mean_over_episodes(states.start)
+            theta = solve(flow.mean(draw) + states.penalty(self.ridge), right)
+            ratio = draw.of_rows(states.logged @ theta)
+            return fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+
+        return refit

@@ -16,18 +16,27 @@ import numpy as np
 from ..errors import NotApplicable, SettingError
 from ..labels import over_mean_at_step
 from ..problem import Problem
+from ..resampling import Draw
 from .average_dice import AverageDICE
-from .base import Critic, Estimator, Fit
+from .base import ClosedForm, Critic, Estimator, Fit, LoggedValues, Refit
 from .fqe import FittedQ
 from .importance_sampling import LogWeights, by_decision
 from .weighting import NO_OVERLAP, Rows, rescaled, weight_diagnostics
 
 
-def surprise(problem: Problem, critic: Critic) -> Rows:
+def logged_values(problem: Problem, critic: Critic) -> LoggedValues:
+    """The critic on the rows of the log."""
+    data = problem.dataset
+    return critic.logged or LoggedValues(
+        critic.q(data.observation, data.action),
+        np.where(data.terminated, 0.0, critic.v(data.next_observation)),
+        critic.v(problem.start_observation),
+    )
+
+
+def surprise(problem: Problem, values: LoggedValues) -> Rows:
     """δ = (1 − γ) r + γ m v(s′) − q(s, a), of every row."""
-    data, discount = problem.dataset, problem.discount
-    after = np.where(data.terminated, 0.0, critic.v(data.next_observation))
-    return (1 - discount) * data.reward + discount * after - critic.q(data.observation, data.action)
+    return (1 - problem.discount) * problem.dataset.reward + problem.discount * values.after - values.q
 
 
 def by_decision_over_mean(problem: Problem) -> Rows:
@@ -35,16 +44,15 @@ def by_decision_over_mean(problem: Problem) -> Rows:
     return over_mean_at_step(problem, by_decision(problem))
 
 
-def critic_of(method: Estimator, problem: Problem, key: jax.Array) -> Critic:
+def critic_of(fit: Fit, method: Estimator) -> Critic:
     """What the method says about states and actions."""
-    found = method.fit(problem, key=key).critic
-    if found is None:
+    if fit.critic is None:
         raise SettingError(f"{type(method).__name__} learns no values of states and actions: use FittedQ, for example.")
-    return found
+    return fit.critic
 
 
 @dataclass(frozen=True)
-class DoublyRobust(Estimator):
+class DoublyRobust(ClosedForm):
     """Products of ratios by decision, with any critic."""
 
     log_weights: LogWeights = by_decision
@@ -55,40 +63,52 @@ class DoublyRobust(Estimator):
         """A cut, early or late, needs no standing in: the critic knows what lies beyond it."""
         return DoublyRobust(by_decision_over_mean)
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        data = problem.dataset
-        log_weights = self.log_weights(problem) + data.step * np.log(problem.discount)
-        critic = critic_of(self.critic, problem, key)
-        highest = float(log_weights.max())
-        if highest == -np.inf:
-            raise NotApplicable(NO_OVERLAP)
-        relative = np.exp(log_weights - highest)
-        correction = float(np.sum(relative * surprise(problem, critic))) / data.num_episodes
-        direct = float(critic.v(problem.start_observation).mean())
-        value = direct + rescaled(correction, highest)
-        if not np.isfinite(value):
-            raise NotApplicable("the products of ratios exceed float64: π and the log hardly overlap")
-        diagnostics = {**weight_diagnostics(relative), "direct": direct, "correction": value - direct}
-        return Fit(value, critic=critic, diagnostics=diagnostics)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        refit_critic = self.critic.prepare(problem, key=key)
+
+        def refit(draw: Draw) -> Fit:
+            drawn, data = draw.problem, draw.problem.dataset
+            log_weights = self.log_weights(drawn) + data.step * np.log(problem.discount)
+            critic = critic_of(refit_critic(draw), self.critic)
+            values = logged_values(drawn, critic)
+            highest = float(log_weights.max())
+            if highest == -np.inf:
+                raise NotApplicable(NO_OVERLAP)
+            relative = np.exp(log_weights - highest)
+            correction = float(np.sum(relative * surprise(drawn, values))) / data.num_episodes
+            direct = float(values.start.mean())
+            value = direct + rescaled(correction, highest)
+            if not np.isfinite(value):
+                raise NotApplicable("the products of ratios exceed float64: π and the log hardly overlap")
+            diagnostics = {**weight_diagnostics(relative), "direct": direct, "correction": value - direct}
+            return Fit(value, critic=critic, diagnostics=diagnostics)
+
+        return refit
 
 
 @dataclass(frozen=True)
-class MarginalisedDoublyRobust(Estimator):
+class MarginalisedDoublyRobust(ClosedForm):
     """Any method that weights rows, with any critic."""
 
     ratio: Estimator = AverageDICE()
     critic: Estimator = FittedQ()
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        weighting = self.ratio.fit(problem, key=key)
-        if weighting.weights is None:
-            raise SettingError(f"{type(self.ratio).__name__} weights no rows: use AverageDICE, for example.")
-        critic = critic_of(self.critic, problem, key)
-        correction = float(np.mean(weighting.weights * surprise(problem, critic))) / (1 - problem.discount)
-        direct = float(critic.v(problem.start_observation).mean())
-        return Fit(
-            direct + correction,
-            critic=critic,
-            diagnostics={**weighting.diagnostics, "direct": direct, "correction": correction},
-            notes=weighting.notes,
-        )
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        refit_ratio, refit_critic = self.ratio.prepare(problem, key=key), self.critic.prepare(problem, key=key)
+
+        def refit(draw: Draw) -> Fit:
+            weighting = refit_ratio(draw)
+            if weighting.weights is None:
+                raise SettingError(f"{type(self.ratio).__name__} weights no rows: use AverageDICE, for example.")
+            critic = critic_of(refit_critic(draw), self.critic)
+            values = logged_values(draw.problem, critic)
+            correction = float(np.mean(weighting.weights * surprise(draw.problem, values))) / (1 - problem.discount)
+            direct = float(values.start.mean())
+            return Fit(
+                direct + correction,
+                critic=critic,
+                diagnostics={**weighting.diagnostics, "direct": direct, "correction": correction},
+                notes=weighting.notes,
+            )
+
+        return refit

@@ -13,34 +13,44 @@ import numpy as np
 
 from ..errors import NotApplicable
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .pair_features import bounds, solve
 from .state_features import StateFeatures
 from .weighting import NO_OVERLAP, Rows
 
 
 @dataclass(frozen=True)
-class EmphaticTD(Estimator):
+class EmphaticTD(ClosedForm):
     """On `num_features` Fourier features of the state with penalty `ridge`."""
 
     num_features: int = 300
     ridge: float = 1e-3
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        data = problem.dataset
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         log_weight = log_emphasis(problem) + problem.log_ratio
         if not np.isfinite(log_weight).any():
             raise NotApplicable(NO_OVERLAP)
         weight = np.exp(log_weight - log_weight.max())
-        weight /= weight.mean()
         states = StateFeatures.of(problem, self.num_features, key)
         change = states.logged - problem.discount * states.after
-        left = (weight[:, None] * states.logged).T @ change / len(weight) + states.penalty(self.ridge)
-        right = states.logged.T @ (weight * data.reward) * (1 - problem.discount) / len(weight)
-        theta = solve(left, right)
-        if not np.isfinite(theta).all():
-            raise NotApplicable("its linear system has no finite solution")
-        return Fit(float(np.clip(states.start @ theta, *bounds(problem)).mean()))
+        weighted = weight[:, None] * states.logged
+        differences = RowSums(problem, weighted, change)
+        rewards = RowSums(problem, weighted, problem.dataset.reward[:, None])
+        low, high = bounds(problem)
+
+        def refit(draw: Draw) -> Fit:
+            mean_weight = float(draw.of_rows(weight).mean())
+            if mean_weight == 0:
+                raise NotApplicable(NO_OVERLAP)
+            left = differences.mean(draw) / mean_weight + states.penalty(self.ridge)
+            right = (1 - problem.discount) * rewards.mean(draw)[:, 0] / mean_weight
+            theta = solve(left, right)
+            if not np.isfinite(theta).all():
+                raise NotApplicable("its linear system has no finite solution")
+            return Fit(float(draw.mean_over_episodes(np.clip(states.start @ theta, low, high))))
+
+        return refit
 
 
 def log_emphasis(problem: Problem) -> Rows:

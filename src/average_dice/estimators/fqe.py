@@ -16,7 +16,8 @@ import jax
 import numpy as np
 
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .bounded_q import BoundedEquations
 from .pair_features import LinearProblem, solve
 
@@ -24,28 +25,28 @@ CONVERGED = 1e-5  # of the range of rewards
 
 
 @dataclass(frozen=True)
-class FittedQ(Estimator):
+class FittedQ(ClosedForm):
     """On `num_features` Fourier features with penalty `ridge`, until nothing moves."""
 
     num_features: int = 200
     ridge: float = 1e-3
     max_iterations: int = 2_000
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         linear = LinearProblem.of(problem, self.num_features, key)
         equations = BoundedEquations.of(problem, linear)
+        gram = RowSums(problem, linear.logged, linear.logged)
         low, high = equations.low, equations.high
-        after = equations.solve(self.ridge).after
 
-        from_targets = solve(equations.gram + linear.penalty(self.ridge), linear.logged.T / len(after))
-        iteration, change = 0, np.inf
-        while change > CONVERGED * (high - low) and iteration < self.max_iterations:
-            theta = from_targets @ (equations.reward + equations.passed_on * after)
-            last, after = after, np.clip(linear.after @ theta, low, high)
-            iteration, change = iteration + 1, float(np.abs(after - last).max())
-        critic = linear.critic(theta, low, high)
-        return Fit(
-            float(critic.v(problem.start_observation).mean()),
-            critic=critic,
-            diagnostics={"iterations": float(iteration)},
-        )
+        def refit(draw: Draw) -> Fit:
+            solution = equations.solve([self.ridge], draw)[0]
+            share = draw.counts[problem.episode_index] / draw.num_rows
+            from_targets = solve(gram.mean(draw) + linear.penalty(self.ridge), linear.logged.T * share)
+            after, iteration, change = np.clip(solution.after, low, high), 0, np.inf
+            while change > CONVERGED * (high - low) and iteration < self.max_iterations:
+                theta = from_targets @ (equations.reward + equations.passed_on * after)
+                last, after = after, np.clip(linear.after @ theta, low, high)
+                iteration, change = iteration + 1, float(np.abs(after - last).max())
+            return linear.fit_of_values(theta, low, high, draw, iterations=float(iteration))
+
+        return refit

@@ -10,22 +10,26 @@ from dataclasses import dataclass
 import jax
 
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .pair_features import LinearProblem, bounds, solve
 
 
 @dataclass(frozen=True)
-class LSTDQ(Estimator):
+class LSTDQ(ClosedForm):
     """On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow."""
 
     num_features: int = 200
     ridge: float = 1e-3
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         linear = LinearProblem.of(problem, self.num_features, key)
-        num_rows = len(linear.logged)
-        left = linear.logged.T @ (linear.logged - problem.discount * linear.after) / num_rows
-        right = linear.logged.T @ problem.dataset.reward * (1 - problem.discount) / num_rows
-        theta = solve(left + linear.penalty(self.ridge), right)
-        critic = linear.critic(theta, *bounds(problem))
-        return Fit(float(critic.v(problem.start_observation).mean()), critic=critic)
+        differences = RowSums(problem, linear.logged, linear.logged - problem.discount * linear.after)
+        rewards = RowSums(problem, linear.logged, (1 - problem.discount) * problem.dataset.reward[:, None])
+        low, high = bounds(problem)
+
+        def refit(draw: Draw) -> Fit:
+            theta = solve(differences.mean(draw) + linear.penalty(self.ridge), rewards.mean(draw)[:, 0])
+            return linear.fit_of_values(theta, low, high, draw)
+
+        return refit

@@ -14,24 +14,30 @@ from dataclasses import dataclass
 import jax
 
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .moments import smallest_moments
 from .state_features import StateFeatures
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
 
 
 @dataclass(frozen=True)
-class KernelMIS(Estimator):
+class KernelMIS(ClosedForm):
     """w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w."""
 
     num_features: int = 300
     ridge: float = 1e-6
     value: ValueRule = flow_normalised
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         states = StateFeatures.of(problem, self.num_features, key)
         tests = states.logged - problem.discount * problem.ratio[:, None] * states.after
-        left = tests.T @ states.logged / len(tests)
-        right = (1 - problem.discount) * states.start.mean(axis=0)
-        theta = smallest_moments(left, right, states.penalty(self.ridge))
-        return fit_of_state_ratio(problem, states.logged @ theta, lambda rows: states(rows) @ theta, self.value)
+        moments = RowSums(problem, tests, states.logged)
+
+        def refit(draw: Draw) -> Fit:
+            right = (1 - problem.discount) * draw.mean_over_episodes(states.start)
+            theta = smallest_moments(moments.mean(draw), right, states.penalty(self.ridge))
+            ratio = draw.of_rows(states.logged @ theta)
+            return fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+
+        return refit

@@ -13,29 +13,34 @@ from dataclasses import dataclass
 import jax
 
 from ..problem import Problem
-from .base import Estimator, Fit
+from ..resampling import Draw, RowSums
+from .base import ClosedForm, Fit, Refit
 from .moments import smallest_moments
 from .pair_features import LinearProblem
 from .weighting import PairRule, fit_of_pair_ratio, flow_normalised_pairs
 
 
 @dataclass(frozen=True)
-class KernelMWL(Estimator):
+class KernelMWL(ClosedForm):
     """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
 
     num_features: int = 200
     ridge: float = 1e-6
     value: PairRule = flow_normalised_pairs
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         pairs = LinearProblem.of(problem, self.num_features, key)
         tests = pairs.logged - problem.discount * pairs.after
-        left = tests.T @ pairs.logged / len(tests)
-        right = (1 - problem.discount) * pairs.start.mean(axis=0)
-        theta = smallest_moments(left, right, pairs.penalty(self.ridge))
-        return fit_of_pair_ratio(
-            problem,
-            pairs.logged @ theta,
-            lambda observations, actions: pairs.features(observations, actions) @ theta,
-            self.value,
-        )
+        moments = RowSums(problem, tests, pairs.logged)
+
+        def refit(draw: Draw) -> Fit:
+            right = (1 - problem.discount) * draw.mean_over_episodes(pairs.start)
+            theta = smallest_moments(moments.mean(draw), right, pairs.penalty(self.ridge))
+            return fit_of_pair_ratio(
+                draw.problem,
+                draw.of_rows(pairs.logged @ theta),
+                lambda observations, actions: pairs.features(observations, actions) @ theta,
+                self.value,
+            )
+
+        return refit

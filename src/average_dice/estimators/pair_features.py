@@ -15,7 +15,8 @@ from ..models.pairs import PairFeatures
 from ..policies.base import WeightedActions
 from ..problem import Problem
 from ..randomness import generator_from
-from .base import Critic
+from ..resampling import Draw
+from .base import Critic, Fit, LoggedValues
 
 Rows = Float[np.ndarray, " row"]
 
@@ -79,13 +80,23 @@ class LinearProblem:
         """λ I, without the constants."""
         return np.diag(np.where(self.features.free, 0.0, ridge))
 
-    def critic(self, theta: Rows, low: float, high: float) -> Critic:
-        """q = φᵀθ, kept within what rewards allow."""
+    def fit_of_values(self, theta: Rows, low: float, high: float, draw: Draw, **diagnostics: float) -> Fit:
+        """J = E[v(s₀)] with q = φᵀθ, kept within what rewards allow."""
+        critic = self.critic(theta, low, high, draw)
+        start = draw.mean_over_episodes(np.clip(self.start @ theta, low, high))
+        return Fit(float(start), critic=critic, diagnostics=diagnostics)
+
+    def critic(self, theta: Rows, low: float, high: float, draw: Draw) -> Critic:
         if not np.isfinite(theta).all():
             raise NotApplicable("its linear system has no finite solution")
         return Critic(
             lambda observations, actions: np.clip(self.features(observations, actions) @ theta, low, high),
             lambda observations: np.clip(self.expected(observations) @ theta, low, high),
+            LoggedValues(
+                draw.of_rows(np.clip(self.logged @ theta, low, high)),
+                np.where(draw.problem.dataset.terminated, 0.0, draw.of_rows(np.clip(self.after @ theta, low, high))),
+                draw.of_episodes(np.clip(self.start @ theta, low, high)),
+            ),
         )
 
 

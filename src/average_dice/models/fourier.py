@@ -11,14 +11,17 @@ sums alone; all of it costs little more than one ΦᵀΦ.
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import jax
 import numpy as np
 from jaxtyping import Float, Float32
 from threadpoolctl import threadpool_limits
 
+from ..problem import Problem
 from ..randomness import generator_from
+from ..resampling import Draw, RowSums
 from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
 
@@ -42,6 +45,32 @@ class FourierFeatures:
         # a tenth of a second into several.
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
             return [self._fit(regression, generator_from(key), pool) for key in keys]
+
+    def prepare(
+        self, problem: Problem, regression: Regression, *, key: jax.Array
+    ) -> Callable[[Draw, Float[np.ndarray, " transition"]], Fitted]:
+        """A fit to the targets of any draw of episodes, with the features and the ridge of the whole log."""
+        whole = self.fit(regression, keys=[key], value_of=lambda f: float("nan"))[0]
+        features = FeatureMap.draw(regression.inputs, self.num_features, generator_from(key))
+
+        @cache
+        def of_rows() -> tuple[Float[np.ndarray, "row feature"], RowSums]:
+            phi = features(regression.inputs).astype(np.float64)
+            return phi, RowSums(problem, phi, phi)
+
+        def refit(draw: Draw, targets: Float[np.ndarray, " transition"]) -> Fitted:
+            if draw.chosen is None:
+                return whole
+            phi, gram = of_rows()
+            sums = np.zeros((features.size + 1, features.size + 1))
+            sums[:-1, :-1] = gram.mean(draw)
+            sums[:-1, -1] = draw.onto_rows(targets, len(phi)) @ phi / draw.num_rows
+            theta = _solve(sums, whole.diagnostics["ridge"])
+            return replace(
+                whole, rows=draw.of_rows(phi @ theta), predict=lambda inputs: _apply(features(inputs), theta)
+            )
+
+        return refit
 
     def _fit(self, regression: Regression, generator: np.random.Generator, pool: ThreadPoolExecutor) -> Fitted:
         features = FeatureMap.draw(regression.inputs, self.num_features, generator)
