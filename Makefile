@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-training test-benchmark check bench docs exact-errors steps clean help
+.PHONY: demo test test-training test-benchmark test-browser check bench docs exact-errors steps clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -22,6 +22,9 @@ test-benchmark: $(VENV)/ray            ## set up Ray, and run the long tests and
 	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators
 	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py tests/benchmark/test_executors.py
 
+test-browser: $(VENV)/browser            ## set up Playwright, and look at the report in Chromium, which must be installed
+	REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/report/test_browser.py
+
 check: $(VENV)/dev            ## lint, types, import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,6 +36,7 @@ bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios t
 	$(BIN)/python benchmarks/closed_forms.py
 	$(BIN)/python benchmarks/against_pytorch.py
 	$(BIN)/python benchmarks/collection.py
+	$(BIN)/python benchmarks/bootstrap.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
@@ -62,6 +66,10 @@ $(VENV)/dev: $(VENV)/core requirements/dev.txt
 
 $(VENV)/train: $(VENV)/dev requirements/train.txt
 	$(INSTALL) -r requirements/train.txt
+	@touch $@
+
+$(VENV)/browser: $(VENV)/dev requirements/browser.txt
+	$(INSTALL) -r requirements/browser.txt
 	@touch $@
 
 $(VENV)/ray: $(VENV)/dev requirements/ray.txt

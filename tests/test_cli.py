@@ -9,6 +9,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import jax
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -39,7 +41,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
     assert loaded.strip() == "set()"
 
 
-COMMANDS = ["demo", "evaluate", "validate", "estimators", "tasks", "collect", "truth", "train"]
+COMMANDS = ["demo", "evaluate", "report", "compare", "validate", "estimators", "tasks", "collect", "truth", "train"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -61,18 +63,45 @@ def test_demo_prints_the_errors_it_made():
 
 def test_evaluate_and_its_json(tmp_path):
     out = tmp_path / "result.json"
-    text = run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", out)
+    page, again = tmp_path / "report.html", tmp_path / "again.json"
+    same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--draws", 5)
+    text = run(*same, "--json", out, "--report", page)
     content = json.loads(out.read_text())
     assert f"{content['estimates'][0]['value']:.4f}" in text
-    assert content["dataset"] == {
-        "sha256": DEMO.dataset.sha256,
-        "transitions": DEMO.dataset.num_transitions,
-        "episodes": DEMO.dataset.num_episodes,
-    }
-    again = tmp_path / "again.json"
-    run("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--json", again)
-    values = [[found["value"] for found in json.loads(path.read_text())["estimates"]] for path in (out, again)]
-    assert values[0] == values[1]
+    assert content["dataset"]["sha256"] == DEMO.dataset.sha256
+    assert content["dataset"]["transitions"] == DEMO.dataset.num_transitions
+    assert content["dataset"]["episodes"] == DEMO.dataset.num_episodes
+    assert "--draws 5" in content["command"]
+    run(*same, "--json", again)
+    estimates = [json.loads(path.read_text())["estimates"] for path in (out, again)]
+    numbers = [[(found["value"], found["lower"], found["upper"]) for found in some] for some in estimates]
+    assert numbers[0] == numbers[1]
+    remade = tmp_path / "remade.html"
+    run("report", out, "--out", remade)
+    assert remade.read_text() == page.read_text()
+
+
+def test_report_of_something_else(tmp_path):
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "broken.json").write_text("{")
+    assert "is not the result of" in run("report", tmp_path / "other.json", code=2)
+    assert "is not a JSON file" in run("report", tmp_path / "broken.json", code=2)
+    run("report", tmp_path / "none.json", code=2)
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_compare(tmp_path):
+    small = tmp_path / "log.parquet"
+    ad.write_dataset(DEMO.dataset.select_episodes(np.arange(15)), small)
+    out = tmp_path / "compared.json"
+    common = (small, "--discount", 0.9, "--draws", 5)
+    text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
+    assert "not to be told apart" in text
+    content = json.loads(out.read_text())
+    pairs = [(one["policy"], one["other"]) for one in content["differences"]]
+    assert pairs == [(str(POLICY), "behaviour"), ("CartPole-v1", "behaviour"), (str(POLICY), "CartPole-v1")]
+    assert content["differences"][2]["value"] == content["differences"][2]["upper"] == 0  # the same policy twice
+    assert "nowhere" in run("compare", *common, "--policy", "nowhere", code=2)
 
 
 def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
@@ -80,11 +109,10 @@ def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
     table = pq.read_table(LOG).append_column("target_log_prob", [policy.log_prob(log.observation, log.action)])
     pq.write_table(table.slice(0, 1234), tmp_path / "a.parquet")
     pq.write_table(table.slice(1234), tmp_path / "b.parquet")
-    run("evaluate", tmp_path / "a.parquet", tmp_path / "b.parquet", "--discount", 0.95, "--json", tmp_path / "r.json")
-    expected = (
-        ad.evaluate(log, policy, 0.95, estimators="average-dice-features").estimates["average-dice-features"].value
-    )
-    assert json.loads((tmp_path / "r.json").read_text())["estimates"][0]["value"] == expected
+    parts, out = (tmp_path / "a.parquet", tmp_path / "b.parquet"), tmp_path / "r.json"
+    run("evaluate", *parts, "--discount", 0.95, "--draws", 0, "--json", out)
+    expected = ad.AverageDICE().fit(ad.Problem(log, policy, 0.95), key=jax.random.key(0)).value
+    assert json.loads(out.read_text())["estimates"][0]["value"] == expected
 
 
 def test_validate_describes_a_good_log():
@@ -138,7 +166,7 @@ def test_names_with_brackets_and_terminals_without_greek(tmp_path):
     ad.write_dataset(replace(log, metadata={"note": "see [/tmp/x]"}), path)
     assert "see [/tmp/x]" in run("validate", path)
     out = tmp_path / "y[red].json"
-    text = run("evaluate", path, "--policy", POLICY, "--discount", 0.95, "--json", out)
+    text = run("evaluate", path, "--policy", POLICY, "--discount", 0.95, "--draws", 0, "--json", out)
     assert "y[red].json" in text.replace("\n", "")
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([COMMAND, "estimators"], capture_output=True, env=ascii_only, check=False)
@@ -150,14 +178,14 @@ def test_collect_then_evaluate(tmp_path):
     for out in (log, again):
         run("collect", "CartPole-v1", "--policy", POLICY, "--transitions", 300, "--max-steps", 50, "--out", out)
     assert log.read_bytes() == again.read_bytes()
-    run("evaluate", log, "--policy", POLICY, "--discount", 0.9, "--json", result)
+    run("evaluate", log, "--policy", POLICY, "--discount", 0.9, "--draws", 2, "--json", result)
     assert json.loads(result.read_text())["dataset"]["transitions"] >= 300
 
 
 def test_a_tasks_name_stands_for_its_policy(tmp_path):
     log, result = tmp_path / "log.parquet", tmp_path / "r.json"
     run("collect", "Hopper-v5", "--transitions", 300, "--max-steps", 50, "--out", log)
-    run("evaluate", log, "--policy", "Hopper-v5", "--discount", 0.9, "--json", result)
+    run("evaluate", log, "--policy", "Hopper-v5", "--discount", 0.9, "--draws", 2, "--json", result)
     assert json.loads(result.read_text())["estimates"][0]["value"] == pytest.approx(1.47, abs=0.3)
 
 

@@ -7,6 +7,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import policies as policies
+    from .comparison import Comparison as Comparison
+    from .comparison import compare as compare
     from .data import LoggedDataset as LoggedDataset
     from .data import read_dataset as read_dataset
     from .data import write_dataset as write_dataset
@@ -51,6 +53,8 @@ _HOME = {
     "BehaviourReturn": "estimators",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
+    "Comparison": "comparison",
+    "compare": "comparison",
     "Selection": "selection",
     "select": "selection",
     "AverageDiceError": "errors",

@@ -5,40 +5,42 @@ import math
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Float
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from . import report
 from .data import LoggedDataset
 from .errors import NotApplicable, SettingError
-from .estimators import RECOMMENDED, REGISTRY, Estimate, Estimator, find
+from .estimators import RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
 from .files import written_whole
+from .inference.behaviour import Difference, behaviour_value, difference
+from .inference.diagnostics import Diagnostics, diagnose
+from .inference.states import StateMap, map_states
+from .inference.uncertainty import Sampling, Uncertainty, uncertainty
+from .inference.verdict import Verdict, judge
 from .policies import Policy
 from .problem import Problem
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the log supports the recommended number, and why."""
-
-    level: str
-    reasons: tuple[str, ...]
-
-
-NOT_ASSESSED = Verdict("not assessed", ("this version gives point estimates without intervals or a verdict",))
+INTERVAL = "interval: "  # begins the note that says of which kind it is
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the log says about the policy: an estimate for each method asked for.
+    """What the log says about the policy: an estimate for each method asked for, and how far to trust it.
 
-    `print` it, look at `recommended_estimate.value`, or write it with `to_json`.
+    `print` it, look at `recommended_estimate.value` and `verdict`, write it with `to_json` or `to_html`.
+
+    - `against_behaviour`: the recommended value minus what the behaviour policy itself earns, with its interval.
+    - `fits` and `draws` are what the methods found and their values on draws of episodes; not in the JSON.
     """
 
     discount: float
@@ -48,6 +50,13 @@ class Evaluation:
     recommended: str
     verdict: Verdict
     versions: Mapping[str, str]
+    diagnostics: Diagnostics | None = None
+    against_behaviour: Difference | None = None
+    states: StateMap | None = None
+    curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    command: str | None = None
+    fits: Mapping[str, Fit] = field(default_factory=dict, repr=False)
+    draws: Mapping[str, Float[np.ndarray, " draw"]] = field(default_factory=dict, repr=False)
 
     @property
     def recommended_estimate(self) -> Estimate | None:
@@ -56,15 +65,25 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; numbers that JSON cannot hold become null."""
-        content = asdict(self)
-        content["estimates"] = [{"estimator": name, **asdict(found)} for name, found in self.estimates.items()]
-        plain: dict[str, Any] = _without_nonfinite(content)
-        return plain
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("fits", "draws")}
+        plain["estimates"] = [{"estimator": name, **asdict(found)} for name, found in self.estimates.items()]
+        for name in ("verdict", "diagnostics", "against_behaviour", "states"):
+            plain[name] = None if plain[name] is None else asdict(plain[name])
+        content: dict[str, Any] = _without_nonfinite(plain)
+        return content
 
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON form. The file appears whole or not at all."""
         with written_whole(path) as temporary:
             temporary.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    def to_html(self, path: str | Path) -> None:
+        """Writes the report: one page that needs no network. The file appears whole or not at all."""
+        with written_whole(path) as temporary:
+            temporary.write_text(report.page(self.to_dict()))
+
+    def _repr_html_(self) -> str:
+        return report.fragment(self.to_dict())
 
     def __rich__(self) -> Group:
         return self.rendered()
@@ -76,27 +95,47 @@ class Evaluation:
         return capture.get()
 
     def rendered(self, truth: float | None = None) -> Group:
-        """The estimates as a table, with their errors where the truth is known, and the notes below it."""
+        """The verdict and the estimates as a table, with their errors where the truth is known, and the notes."""
         table = Table(title=f"J(π) at discount {self.discount}, a reward per step", title_justify="left")
         table.add_column("estimator", no_wrap=True)
-        for heading in ("value", "discounted return", *(["error"] if truth is not None else []), "seconds"):
+        level = next((found.level for found in self.estimates.values() if found.level is not None), 0.95)
+        errors = ["error"] if truth is not None else []
+        for heading in ("value", f"{level:.0%} interval", "discounted return", *errors, "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
         for name, found in self.estimates.items():
             label = Text(f"{name} ★", style="bold") if name == self.recommended else Text(name)
             if found.value is None:
-                numbers = ["–"] * (3 if truth is not None else 2)
+                numbers = ["–"] * (4 if truth is not None else 3)
             else:
-                numbers = [_short(found.value), _short(found.value / (1 - self.discount))]
+                interval = "–" if found.lower is None else f"{short(found.lower)} to {short(found.upper)}"
+                numbers = [short(found.value), interval, short(found.value / (1 - self.discount))]
                 numbers += [f"{found.value - truth:+.4f}"] if truth is not None else []
             table.add_row(label, *numbers, f"{found.seconds:.2f}")
-        notes = [Text(f"{name}: {'; '.join(found.notes)}") for name, found in self.estimates.items() if found.notes]
+        notes = [
+            Text(f"{name}: {'; '.join(said)}")
+            for name, found in self.estimates.items()
+            if (said := [note for note in found.notes if not note.startswith(INTERVAL)])
+        ]
         dataset = self.dataset
         star = "★ recommended · " if self.recommended in self.estimates else ""
         source = (
             f"{star}{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
             f"log {dataset['sha256'][:12]} · seed {self.seed}"
         )
-        return Group(table, *notes, Text(source, style="dim"))
+        kinds = {note for found in self.estimates.values() for note in found.notes if note.startswith(INTERVAL)}
+        if kinds:
+            source += "\nintervals: " + "; ".join(sorted(kind.removeprefix(INTERVAL) for kind in kinds))
+        return Group(*self._verdict_lines(), table, *notes, Text(source, style="dim"))
+
+    def _verdict_lines(self) -> list[Text]:
+        colour = {"supported": "green", "weak": "yellow", "not supported": "red"}[self.verdict.level]
+        lines = [Text(f"Verdict: {self.verdict.level}", style=f"bold {colour}")]
+        lines += [Text(f"  · {reason}") for reason in self.verdict.reasons]
+        lines += [Text(f"  → {remedy}", style="dim") for remedy in self.verdict.remedies]
+        gain = self.against_behaviour
+        if gain is not None:
+            lines.append(Text(f"Against the behaviour policy: {gain.in_words(short)}"))
+        return lines
 
 
 def evaluate(
@@ -105,15 +144,23 @@ def evaluate(
     discount: float,
     *,
     estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
+    level: float = 0.95,
+    num_draws: int = 100,
+    num_trained_draws: int = 0,
+    features: tuple[int, int] | None = None,
     seed: int = 0,
+    command: str | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
-    """Estimates what `policy` would earn, from the log alone.
+    """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
 
     - `policy`: None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own making by name: `{"mine": ad.AverageDICE(labels=plain)}`.
-    - `starting` is called with the name of each method before it starts.
+    - `level` of the intervals; `num_draws` of episodes for the bootstrap, 0 for no intervals; `num_trained_draws` for
+      methods that train, which are trained anew on each.
+    - `features`: the two numbers of an observation that the map of states shows; its principal components if None.
+    - `command` goes into the report; `starting` is called with the name of each method before it starts.
 
     A method that the log or the policy cannot serve is reported with the reason and without a value.
 
@@ -122,47 +169,97 @@ def evaluate(
     """
     if not 0 <= seed < 2**32:
         raise SettingError(f"the seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    sampling = Sampling(level, num_draws, num_trained_draws, seed)
     methods = (
         estimators if isinstance(estimators, Mapping) else {name: REGISTRY[name].make() for name in find(estimators)}
     )
     problem = Problem(dataset, policy, discount)
     key = jax.random.key(seed)
-    estimates = {}
+    estimates, fits, draws = {}, {}, {}
     for name, method in methods.items():
         starting(name)
-        estimates[name] = _estimate(method, problem, key)
+        estimates[name], fit, found = _estimate(method, problem, sampling, key)
+        if fit is not None:
+            fits[name] = fit
+        if found is not None and found.replicates is not None:
+            draws[name] = found.replicates
+    starting("diagnostics")
+    diagnostics = diagnose(problem, key=key)
+    judged = RECOMMENDED if RECOMMENDED in estimates else next(iter(estimates))
     return Evaluation(
         discount=discount,
         seed=seed,
-        dataset={
-            "sha256": dataset.sha256,
-            "transitions": dataset.num_transitions,
-            "episodes": dataset.num_episodes,
-        },
+        dataset=_summary(dataset),
         estimates=estimates,
         recommended=RECOMMENDED,
-        verdict=NOT_ASSESSED,
+        verdict=judge(estimates[judged], diagnostics, dataset.num_episodes),
         versions={
             "average-dice": version("average-dice"),
             "jax": jax.__version__,
             "numpy": version("numpy"),
             "python": platform.python_version(),
         },
+        diagnostics=diagnostics,
+        against_behaviour=_against_behaviour(problem, estimates[judged].value, draws.get(judged), sampling, key),
+        states=map_states(problem, fits.get(judged), features, key=key),
+        curves={
+            name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
+            for name, fit in fits.items()
+            if (curve := fit.history) is not None
+        },
+        command=command,
+        fits=fits,
+        draws=draws,
     )
 
 
-def _short(value: float) -> str:
-    return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
-
-
-def _estimate(method: Estimator, problem: Problem, key: jax.Array) -> Estimate:
+def _estimate(
+    method: Estimator, problem: Problem, sampling: Sampling, key: jax.Array
+) -> tuple[Estimate, Fit | None, Uncertainty | None]:
     start = time.perf_counter()
     try:
         fit = method.fit(problem, key=key)
     except NotApplicable as reason:
-        return Estimate(None, notes=(f"not applicable, because {reason}",))
+        return Estimate(None, notes=(f"not applicable, because {reason}",)), None, None
     seconds = time.perf_counter() - start
-    return Estimate(fit.value, seconds=seconds, diagnostics=fit.diagnostics, notes=fit.notes)
+    found = uncertainty(method, problem, fit, sampling, key=key)
+    level = None if found.lower is None else sampling.level
+    notes = (*fit.notes, f"{INTERVAL}{found.kind}" if level else found.kind)
+    estimate = Estimate(fit.value, found.lower, found.upper, level, seconds, fit.diagnostics, notes)
+    return estimate, fit, found
+
+
+def _against_behaviour(
+    problem: Problem, value: float | None, draws: np.ndarray | None, sampling: Sampling, key: jax.Array
+) -> Difference | None:
+    """What π earns more than μ: both on the same draws of episodes."""
+    if value is None or draws is None:
+        return None
+    behaviour, behaviour_draws = behaviour_value(problem, len(draws), sampling.seed, key=key)
+    return difference(value, behaviour, draws, behaviour_draws, sampling.level)
+
+
+def _summary(dataset: LoggedDataset) -> dict[str, Any]:
+    last = dataset.starts + dataset.lengths - 1
+    return {
+        "sha256": dataset.sha256,
+        "transitions": dataset.num_transitions,
+        "episodes": dataset.num_episodes,
+        "terminated": int(dataset.terminated[last].sum()),
+        "lengths": [int(dataset.lengths.min()), float(dataset.lengths.mean()), int(dataset.lengths.max())],
+        "rewards": [float(dataset.reward.min()), float(dataset.reward.mean()), float(dataset.reward.max())],
+        "observation": dataset.observation.shape[1],
+        "action": "discrete" if dataset.is_discrete else f"continuous, {dataset.action.shape[1]} wide",
+        "behaviour_known": dataset.behaviour_log_prob is not None,
+        "metadata": {name: str(value) for name, value in dataset.metadata.items()},
+    }
+
+
+def short(value: float | None) -> str:
+    """A number as a person would write it."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
 
 
 def _without_nonfinite(content: Any) -> Any:

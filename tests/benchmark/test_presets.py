@@ -4,7 +4,7 @@ import pytest
 
 from average_dice.benchmark.experiments import AXES, EXPERIMENTS
 from average_dice.benchmark.presets import SHIPPED, load_plan
-from average_dice.benchmark.runs import make, trains
+from average_dice.benchmark.runs import make
 from average_dice.benchmark.tasks import TASKS
 from average_dice.errors import SettingError
 from average_dice.estimators import REGISTRY
@@ -40,7 +40,7 @@ def test_the_paper_preset_has_the_sizes_of_the_paper():
     assert main.tasks == tuple(TASKS)
     assert set(main.estimators) == set(REGISTRY)
     assert main.trained_logs == 10
-    assert set(main.steps) == {name for name, entry in REGISTRY.items() if trains(entry.make())}
+    assert set(main.steps) == {name for name, entry in REGISTRY.items() if entry.make().trains}
     assert main.steps["average-dice-paper"] == 25_000
     tuning = load_plan("paper", "tuning")
     assert len(tuning.ridges) * len(tuning.mass_weights) * len(tuning.learning_rates) == 80

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ..errors import SettingError
 from ..estimators import REGISTRY
-from .runs import fingerprint, trains
+from .runs import fingerprint
 from .targets import policy_hash
 from .tasks import DISCOUNTS, TRANSITIONS, Task, find_task
 from .units import Method, Setting, Unit
@@ -42,7 +42,7 @@ class Main:
         return [Setting.of(task)]
 
     def units(self, experiment: str) -> Iterator[Unit]:
-        closed = tuple(_method(name) for name in self.estimators if not trains(REGISTRY[name].make()))
+        closed = tuple(_method(name) for name in self.estimators if not REGISTRY[name].make().trains)
         trained = [_method(name, self.steps[name], self.every) for name in self.estimators if name in self.steps]
         for log, name in product(range(max(self.logs, self.trained_logs)), self.tasks):
             policy = policy_hash(name)

@@ -85,18 +85,13 @@ def make(method: Method) -> Estimator:
         held_out = options.pop("held_out", None)
         model: Any = replace(estimator.model, **options, **_length(method))
         return replace(estimator, model=model if held_out is None else HeldOut(model, held_out))
-    if not trains(estimator) or method.num_steps is None:
+    if not estimator.trains or method.num_steps is None:
         return estimator
     if isinstance(estimator, AverageDICE):
         return replace(estimator, model=replace(estimator.model, **_length(method)))  # type: ignore[type-var]
     if isinstance(estimator, SRDICE):
         estimator = replace(estimator, encoder_steps=max(1, round(ENCODER_SHARE * method.num_steps)))
     return replace(estimator, **_length(method))  # type: ignore[type-var]
-
-
-def trains(estimator: Estimator) -> bool:
-    """Whether it has a training length."""
-    return hasattr(estimator.model if isinstance(estimator, AverageDICE) else estimator, "num_steps")
 
 
 def _length(method: Method) -> dict[str, Any]:

@@ -48,9 +48,6 @@ from .weighting import (
 # Targets are kept below this power of e, so that their squares fit into float64; what exceeds it is given back later.
 LARGEST_LOG_TARGET = 300.0
 
-# Below this many effective episodes a note says so.
-FEW_EPISODES = 10
-
 
 @dataclass(frozen=True, eq=False)
 class Targets:
@@ -143,8 +140,12 @@ class AverageDICE(TrainedEstimator):
         """The paper's network, loss, scale and hyperparameters; the value with ρ, as in the authors' experiments."""
         return AverageDICE(NetworkRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
 
+    @property
+    def trains(self) -> bool:
+        return hasattr(self.model, "num_steps")
+
     def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
-        task = self._task(problem)
+        task = self.task(problem)
         value_of = partial(self._value_of, problem, task)
         fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
         return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
@@ -152,15 +153,16 @@ class AverageDICE(TrainedEstimator):
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         if not isinstance(self.model, FourierFeatures):
             return super().prepare(problem, key=key)
-        refit_model = self.model.prepare(problem, self._task(problem).regression, key=key)
+        refit_model = self.model.prepare(problem, self.task(problem).regression, key=key)
 
         def refit(draw: Draw) -> Fit:
-            task = self._task(draw.problem)
+            task = self.task(draw.problem)
             return self._finish(draw.problem, task, refit_model(draw, task.regression.targets), key)
 
         return refit
 
-    def _task(self, problem: Problem) -> Task:
+    def task(self, problem: Problem) -> Task:
+        """The regression that the problem comes down to."""
         log_product = self.labels(problem)
         if not np.isfinite(log_product + problem.log_ratio).any():
             raise NotApplicable(NO_OVERLAP)
@@ -230,9 +232,6 @@ class AverageDICE(TrainedEstimator):
 
     def _doubts(self, problem: Problem, found_mass: float) -> list[str]:
         doubts = []
-        if problem.effective_episodes < FEW_EPISODES:
-            few, all_of_them = problem.effective_episodes, problem.dataset.num_episodes
-            doubts.append(f"few episodes carry the ratios: effectively {few:.1f} of {all_of_them}")
         if self.value.mass is not None and not 0.5 < found_mass < 2:
             doubts.append(f"the mass found is {found_mass:.3g} where 1 is right: check both log-probabilities")
         return doubts

@@ -79,6 +79,11 @@ Refit = Callable[[Draw], Fit]
 class Estimator(ABC):
     """A method with its settings: a frozen dataclass that implements `fit`."""
 
+    @property
+    def trains(self) -> bool:
+        """Whether it has a training length, and takes its time."""
+        return hasattr(self, "num_steps")
+
     @abstractmethod
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         """Estimates; the same key gives the same answer to the last digit.

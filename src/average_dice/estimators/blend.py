@@ -125,6 +125,11 @@ class Blend(ClosedForm):
             f"share_by_{kind}": float(found.weights[[candidate.kind == kind for candidate in candidates]].sum())
             for kind in ("values", "products", "ratio")
         }
+        families = {
+            f"by_{kind}": float(np.mean(of_kind))
+            for kind in ("values", "products", "ratio")
+            if (of_kind := [one.value for one in candidates if one.kind == kind and (one.full or kind != "products")])
+        }
         if weighting is None:
             notes = [f"by values alone: {missing}"]
         else:
@@ -137,6 +142,7 @@ class Blend(ClosedForm):
             diagnostics={
                 "in_sample_error": found.standard_error,
                 "reference": float(values[full].mean()),
+                **families,
                 **shares,
                 **({} if weighting is None else {"effective_episodes": problem.effective_episodes}),
             },
@@ -159,7 +165,7 @@ class Blend(ClosedForm):
                 for critic in _linear_critics(one, solved, draw)
             ]
             mean = np.mean([solution.theta for solution in solutions[0]], axis=0)
-            return critics, linears[0].critic(mean, equations[0].low, equations[0].high, draw)
+            return critics, linears[0].critic(mean, equations[0].low, equations[0].high)
 
         return learn
 

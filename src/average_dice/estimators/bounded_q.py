@@ -99,9 +99,8 @@ class BoundedEquations:
             for one in moving:
                 rows = np.flatnonzero(changed[:, one])
                 before, now, weight = held[rows, one], found[rows, one], share[rows]
-                logged = linear.logged[rows].T
-                matrices[one] += (logged * (weight * (np.abs(now) - np.abs(before)))) @ linear.after[rows]
-                rights[one] += logged @ (weight * (self._bound(now) - self._bound(before)))
+                linear.add_arrivals(matrices[one], rows, weight * (np.abs(now) - np.abs(before)))
+                rights[one] += linear.logged[rows].T @ (weight * (self._bound(now) - self._bound(before)))
                 held[rows, one] = now
             if not moving:
                 break

@@ -3,12 +3,12 @@
 On the scale of J a value q(s, a) is an average of rewards, whatever γ, and can lie no further out than they do.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from ..errors import NotApplicable, PolicyError
 from ..models.pairs import PairFeatures
@@ -58,6 +58,7 @@ class LinearProblem:
     after: Float[np.ndarray, "transition feature"]  # zero where the episode terminated
     start: Float[np.ndarray, "episode feature"]
     expected: Callable[[np.ndarray], np.ndarray]  # observations → E_π[φ(s, a)]
+    action: Int[np.ndarray, " transition"] | None  # the logged ones, if they are discrete
 
     @staticmethod
     def of(problem: Problem, num_features: int, key: jax.Array) -> "LinearProblem":
@@ -74,29 +75,47 @@ class LinearProblem:
             np.where(data.terminated[:, None], 0.0, expected(data.next_observation)),
             expected(problem.start_observation),
             expected,
+            data.action if data.is_discrete else None,
         )
 
     def penalty(self, ridge: float) -> np.ndarray:
         """λ I, without the constants."""
         return np.diag(np.where(self.features.free, 0.0, ridge))
 
+    def add_arrivals(
+        self, matrix: np.ndarray, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]
+    ) -> None:
+        """Adds Σ weight φ φ′ᵀ over these rows; φ of a discrete action is zero outside of its block."""
+        for block, here in self.blocks(rows):
+            chosen = rows[here]
+            matrix[block] += (self.logged[chosen, block] * weight[here, None]).T @ self.after[chosen]
+
+    def blocks(self, rows: Int[np.ndarray, " some"]) -> Iterator[tuple[slice, np.ndarray]]:
+        """The features of each action, with those of the rows that have it; all of them for continuous actions."""
+        if self.action is None:
+            yield slice(None), np.ones(len(rows), bool)
+            return
+        size = self.features.features.size
+        for action in range(self.features.size // size):
+            yield slice(action * size, (action + 1) * size), self.action[rows] == action
+
     def fit_of_values(self, theta: Rows, low: float, high: float, draw: Draw, **diagnostics: float) -> Fit:
         """J = E[v(s₀)] with q = φᵀθ, kept within what rewards allow."""
-        critic = self.critic(theta, low, high, draw)
-        start = draw.mean_over_episodes(np.clip(self.start @ theta, low, high))
-        return Fit(float(start), critic=critic, diagnostics=diagnostics)
+        start = np.clip(self.start @ theta, low, high)
+        logged = LoggedValues(
+            draw.of_rows(np.clip(self.logged @ theta, low, high)),
+            np.where(draw.problem.dataset.terminated, 0.0, draw.of_rows(np.clip(self.after @ theta, low, high))),
+            draw.of_episodes(start),
+        )
+        critic = replace(self.critic(theta, low, high), logged=logged)
+        return Fit(float(draw.mean_over_episodes(start)), critic=critic, diagnostics=diagnostics)
 
-    def critic(self, theta: Rows, low: float, high: float, draw: Draw) -> Critic:
+    def critic(self, theta: Rows, low: float, high: float) -> Critic:
         if not np.isfinite(theta).all():
             raise NotApplicable("its linear system has no finite solution")
         return Critic(
             lambda observations, actions: np.clip(self.features(observations, actions) @ theta, low, high),
             lambda observations: np.clip(self.expected(observations) @ theta, low, high),
-            LoggedValues(
-                draw.of_rows(np.clip(self.logged @ theta, low, high)),
-                np.where(draw.problem.dataset.terminated, 0.0, draw.of_rows(np.clip(self.after @ theta, low, high))),
-                draw.of_episodes(np.clip(self.start @ theta, low, high)),
-            ),
         )
 
 

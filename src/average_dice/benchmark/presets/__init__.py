@@ -9,7 +9,6 @@ from typing import Any
 from ...errors import SettingError
 from ...estimators import REGISTRY, find
 from ..experiments import AXES, Main, Plan, find_experiment
-from ..runs import trains
 from ..tasks import TASKS, find_task
 
 SHIPPED = ("smoke", "standard", "paper")
@@ -70,7 +69,7 @@ def _checked(name: str, value: Any, is_count: bool) -> Any:
             if not isinstance(value, dict):
                 raise SettingError(f"steps must name the methods, as in {{td = 1000}}, not {value!r}.")
             for estimator in find(list(value)) if value else ():
-                if not trains(REGISTRY[estimator].make()):
+                if not REGISTRY[estimator].make().trains:
                     raise SettingError(f"{estimator} does not train, so it takes no steps.")
                 _count(f"steps of {estimator}", value[estimator])
             return value

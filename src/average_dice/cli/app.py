@@ -1,0 +1,82 @@
+"""The application, and what its commands share."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..policies import CategoricalPolicy, GaussianPolicy
+
+# Everything heavy is imported inside the commands: `average-dice --help` must answer at once.
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="What would a new policy earn, judging by logged data alone?\n\n"
+    "Try `average-dice demo`, then `average-dice evaluate LOG --policy FILE --discount 0.95`.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
+    """A policy file; or a task's name, which stands for its shipped policy."""
+    from ..benchmark.targets import target_policy
+    from ..benchmark.tasks import TASKS
+    from ..policies import load_policy
+
+    if str(given) in TASKS:
+        return target_policy(str(given))
+    if not Path(given).exists() and not Path(given).suffix:
+        raise SettingError(f"{given}: neither a policy file nor a task. Tasks are {', '.join(TASKS)}.")
+    return load_policy(given)
+
+
+def make_console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False)
+
+
+@contextmanager
+def training(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
+    """A progress bar that moves while a method trains; gives the function that names the method."""
+    from rich.progress import Progress, TimeElapsedColumn
+
+    from ..progress import listening
+
+    columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def starting(name: str) -> None:
+            progress.reset(task, description=name, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        with listening(report):
+            yield starting

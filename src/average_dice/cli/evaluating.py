@@ -1,0 +1,214 @@
+"""Commands about a log: demo, evaluate, compare, report, validate, estimators."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..files import check_writable
+from .app import app, find_policy, make_console, training
+
+Draws = Annotated[int, typer.Option(help="Draws of episodes for the intervals; 0 for no intervals.", min=0)]
+Level = Annotated[float, typer.Option(help="The level of the intervals.")]
+Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
+Logs = Annotated[list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several parts of it.")]
+Discount = Annotated[float, typer.Option(help="γ, between 0 and 1.")]
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+) -> None:
+    """Runs the recommended estimator on the two embedded logs and prints the errors it made.
+
+    Example: `average-dice demo`
+    """
+    from ..demo import DEMOS, load_demo
+    from ..evaluation import evaluate as run
+
+    console = make_console()
+    for name in DEMOS:
+        shown = load_demo(name)
+        data = shown.dataset
+        console.print(f"{name}, a policy trained by PPO", style="bold")
+        console.print(
+            f"{data.num_transitions:,} logged transitions in {data.num_episodes} episodes, "
+            f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
+        )
+        with training(console) as starting:
+            found = run(data, shown.policy, shown.discount, seed=seed, starting=starting)
+        console.print(found.rendered(truth=shown.truth))
+        console.print(
+            f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
+            f"(standard error, {shown.num_episodes:,} on-policy episodes).\n"
+        )
+
+
+@app.command()
+def evaluate(
+    data: Logs,
+    discount: Discount,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="The policy file, or a task's name; it counts even if the log has a target_log_prob column."),
+    ] = None,
+    estimators: Annotated[
+        str, typer.Option(help="recommended (with the baselines), all, or names separated by commas.")
+    ] = "recommended",
+    level: Level = 0.95,
+    draws: Draws = 100,
+    trained_draws: Annotated[
+        int, typer.Option(help="The same for methods that train, which are trained anew on each.", min=0)
+    ] = 0,
+    features: Annotated[
+        tuple[int, int] | None, typer.Option(help="The two numbers of an observation that the map of states shows.")
+    ] = None,
+    seed: Seed = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
+) -> None:
+    """Estimates what a policy would earn, from a log alone, and says how far to trust the number.
+
+    Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --report report.html`
+    """
+    from ..data import read_dataset
+    from ..estimators import BASELINES, find
+    from ..evaluation import evaluate as run
+
+    find(estimators)  # a misspelt name is reported before anything is read
+    outputs = [path for path in (json, report) if path is not None]
+    for path in outputs:
+        check_writable(path)
+    target = find_policy(policy) if policy is not None else None
+    log = read_dataset(*data)
+    console = make_console()
+    with training(console) as starting:
+        found = run(
+            log,
+            target,
+            discount,
+            estimators=estimators,
+            level=level,
+            num_draws=draws,
+            num_trained_draws=trained_draws,
+            features=features,
+            seed=seed,
+            command=shlex.join(["average-dice", *sys.argv[1:]]),
+            starting=starting,
+        )
+    if json is not None:
+        found.to_json(json)
+    if report is not None:
+        found.to_html(report)
+    console.print(found)
+    for path in outputs:
+        console.print(f"Written to {path}.", style="dim")
+    if all(estimate.value is None for name, estimate in found.estimates.items() if name not in BASELINES):
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    result: Annotated[Path, typer.Argument(help="The JSON file of an evaluation.")],
+    out: Annotated[Path | None, typer.Option(help="The HTML file to write; beside the JSON file if left out.")] = None,
+) -> None:
+    """Makes the report of an evaluation from its JSON file.
+
+    Example: `average-dice report result.json --out report.html`
+    """
+    from ..files import written_whole
+    from ..report import page, read_result
+
+    target = out or result.with_suffix(".html")
+    content = read_result(result)
+    check_writable(target)
+    with written_whole(target) as temporary:
+        temporary.write_text(page(content))
+    make_console().print(f"Written to {target}.", style="dim")
+
+
+@app.command()
+def compare(
+    data: Logs,
+    discount: Discount,
+    policy: Annotated[list[Path], typer.Option(help="A policy file, or a task's name; give it several times.")],
+    level: Level = 0.95,
+    draws: Annotated[int, typer.Option(help="Draws of episodes for the intervals.", min=2)] = 100,
+    seed: Seed = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
+) -> None:
+    """Compares policies on one log: with each other, and with the behaviour policy that made it.
+
+    Example: `average-dice compare log.parquet --policy old.safetensors --policy new.safetensors --discount 0.95`
+    """
+    from ..comparison import compare as run
+    from ..data import read_dataset
+
+    if json is not None:
+        check_writable(json)
+    policies = {str(one): find_policy(one) for one in policy}
+    log = read_dataset(*data)
+    console = make_console()
+    with training(console) as starting:
+        found = run(log, policies, discount, level=level, num_draws=draws, seed=seed, starting=starting)
+    if json is not None:
+        found.to_json(json)
+    console.print(found)
+    if json is not None:
+        console.print(f"Written to {json}.", style="dim")
+
+
+@app.command()
+def validate(data: Logs) -> None:
+    """Checks a log: says what is wrong, where, and what to do; or what is in it.
+
+    Example: `average-dice validate log.parquet`
+    """
+    import numpy as np
+    from rich.table import Table
+
+    from ..data import read_dataset
+
+    log = read_dataset(*data)
+    died = int(log.terminated.sum())
+    actions = (
+        f"discrete, {len(np.unique(log.action))} seen" if log.is_discrete else f"continuous, {log.action.shape[1]} wide"
+    )
+    table = Table(show_header=False)
+    for name, value in (
+        ("transitions", f"{log.num_transitions:,}"),
+        ("episodes", f"{log.num_episodes:,}, {died:,} terminated, {log.num_episodes - died:,} truncated"),
+        ("length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"),
+        ("observations", f"{log.observation.shape[1]} wide"),
+        ("actions", actions),
+        ("rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"),
+        ("behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"),
+        ("target_log_prob", "none: evaluate needs --policy" if log.target_log_prob is None else "known"),
+        ("sha256", log.sha256[:32] + "\n" + log.sha256[32:]),
+        *((f"metadata: {name}", str(value)) for name, value in log.metadata.items()),
+    ):
+        table.add_row(name, value)
+    console = make_console()
+    console.print(table)
+    console.print("The log is valid.", style="green")
+
+
+@app.command()
+def estimators() -> None:
+    """Lists the estimators: what each needs, what it learns, and its paper.
+
+    Example: `average-dice estimators`
+    """
+    from rich.table import Column, Table
+
+    from ..estimators import RECOMMENDED, REGISTRY
+
+    table = Table(Column("estimator", no_wrap=True), "family", "needs", "learns", "paper")
+    for name, entry in REGISTRY.items():
+        label = f"{name} ★" if name == RECOMMENDED else name
+        table.add_row(label, entry.family, entry.needs, entry.learns, entry.paper)
+    console = make_console()
+    console.print(table)
+    console.print("★ recommended", style="dim")

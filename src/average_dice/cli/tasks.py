@@ -1,0 +1,155 @@
+"""Commands about tasks: tasks, collect, truth, train."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import SettingError
+from ..files import check_writable
+from .app import app, find_policy, make_console, training
+
+
+@app.command()
+def tasks() -> None:
+    """Lists the tasks: their target policies, behaviour policies and true values.
+
+    Example: `average-dice tasks`
+    """
+    from rich.table import Column, Table
+
+    from ..benchmark.targets import training_record, truth_record
+    from ..benchmark.tasks import DISCOUNTS, TASKS
+
+    numbers = ("noise", "return", *(f"γ {discount:g}" for discount in DISCOUNTS))
+    columns = [Column(heading, no_wrap=True, justify="right") for heading in numbers]
+    table = Table(Column("task", no_wrap=True), *columns, box=None, padding=(0, 1, 0, 0))
+    for name, task in TASKS.items():
+        trained, truth = training_record(name), truth_record(name)
+        level = "–" if trained is None else f"{trained['mean_return']:.0f} ± {trained['standard_error']:.0f}"
+        values = {row["discount"]: f"{row['value']:.3f}" for row in truth["values"]} if truth else {}
+        table.add_row(name, f"{task.noise:g}", level, *(values.get(discount, "–") for discount in DISCOUNTS))
+    console = make_console()
+    console.print(table)
+    console.print(
+        "\nnoise: the share of uniform actions (discrete), or the factor on the variance (continuous); return: of the "
+        "target policy, with its standard error; γ: its true value J(π) at that discount.",
+        style="dim",
+    )
+
+
+@app.command()
+def collect(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    out: Annotated[Path, typer.Option(help="The .parquet or .npz file to write.")],
+    transitions: Annotated[int, typer.Option(help="At least so many, in whole episodes.")] = 4_000,
+    max_steps: Annotated[int, typer.Option(help="Episodes are cut after so many steps.", max=1_000_000)] = 100,
+    noise: Annotated[
+        float | None,
+        typer.Option(help="Share of uniform actions, or factor on the variance; the task's own if left out."),
+    ] = None,
+    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
+) -> None:
+    """Logs a behaviour policy in a simulator.
+
+    Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
+    """
+    from ..benchmark.collection import collect as run
+    from ..benchmark.rollouts import fastest_envs
+    from ..benchmark.tasks import find_task
+    from ..data import check_suffix, write_dataset
+
+    found = find_task(task)
+    check_suffix(out)
+    check_writable(out)
+    console = make_console()
+    with training(console) as starting:
+        starting(f"collecting {task}")
+        log = run(
+            found,
+            find_policy(policy or task),
+            num_transitions=transitions,
+            max_steps=max_steps,
+            noise=found.noise if noise is None else noise,
+            seed=seed,
+            make_envs=fastest_envs(),
+            policy_name="shipped" if policy is None else policy.name,
+        )
+    write_dataset(log, out)
+    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
+
+
+@app.command()
+def truth(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    discount: Annotated[
+        list[float] | None,
+        typer.Option(help="γ, once or several times; five of them if left out."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="How many on-policy episodes.")] = 1_000,
+    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the values to this JSON file.")] = None,
+) -> None:
+    """Estimates the true value of a task's target policy by running it.
+
+    Example: `average-dice truth Hopper-v5 --discount 0.95 --discount 0.99 --episodes 1000`
+    """
+    from rich.table import Table
+
+    from ..benchmark.collection import true_values, truth_as_record
+    from ..benchmark.rollouts import fastest_envs
+    from ..benchmark.tasks import DISCOUNTS, find_task
+
+    found = find_task(task)
+    if json is not None:
+        check_writable(json)
+    console = make_console()
+    make_envs = fastest_envs()
+    with training(console) as starting:
+        starting(f"running {task}")
+        values = true_values(
+            found,
+            find_policy(policy or task),
+            discounts=discount or DISCOUNTS,
+            num_episodes=episodes,
+            seed=seed,
+            make_envs=make_envs,
+        )
+    table = Table("discount", "J(π)", "standard error", title=f"{task}, {episodes:,} on-policy episodes")
+    for row in values:
+        table.add_row(f"{row.discount:g}", f"{row.value:.5f}", f"{row.standard_error:.5f}")
+    console.print(table)
+    if json is not None:
+        truth_as_record(found, values, episodes, seed, make_envs, json, policy.name if policy else None)
+        console.print(f"Written to {json}.", style="dim")
+
+
+@app.command()
+def train(
+    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    out: Annotated[Path, typer.Option(help="The policy file to write; its record goes beside it as .json.")],
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
+    steps: Annotated[int | None, typer.Option(help="Environment steps; the task's own if left out.")] = None,
+) -> None:
+    """Trains a target policy with PPO, and goes on where it was interrupted.
+
+    Example: `average-dice train CartPole-v1 --out policy.safetensors`
+    """
+    from ..benchmark.tasks import find_task
+
+    found = find_task(task)
+    check_writable(out)
+    try:
+        from ..benchmark.training import train_and_record
+    except ModuleNotFoundError as missing:
+        raise SettingError(
+            f"training needs {missing.name}: install the extra `train`, from a clone: pip install -e '.[train]'."
+        ) from None
+
+    console = make_console()
+    with training(console) as starting:
+        starting(f"training {task}")
+        record = train_and_record(found, out, seed=seed, num_steps=steps)
+    console.print(f"Mean return {record['mean_return']:.1f} ± {record['standard_error']:.1f}. Written to {out}.")

@@ -1,0 +1,137 @@
+"""compare: several policies on one log, with each other and with the behaviour policy that made it.
+
+All of them are judged on the same draws of episodes: what two of them earn moves together from draw to draw, and their
+difference is that of pairs.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from .data import LoggedDataset
+from .errors import NotApplicable, SettingError
+from .estimators import RECOMMENDED
+from .evaluation import Evaluation, evaluate, short
+from .files import written_whole
+from .inference.behaviour import Difference, difference
+from .policies import Policy
+
+BEHAVIOUR = "behaviour"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The evaluation of each policy, and the differences between pairs: (one, other) → what one earns more."""
+
+    evaluations: Mapping[str, Evaluation]
+    differences: Mapping[tuple[str, str], Difference]
+
+    @property
+    def best(self) -> str:
+        """The policy with the largest value, the behaviour policy among them."""
+        values = {name: _value(found) for name, found in self.evaluations.items()}
+        first = next(iter(self.evaluations.values())).against_behaviour
+        assert first is not None
+        return max([*values, BEHAVIOUR], key=lambda name: values.get(name, first.baseline))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
+            "differences": [
+                {"policy": one, "other": other, **asdict(found)} for (one, other), found in self.differences.items()
+            ],
+            "best": self.best,
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Writes the JSON form. The file appears whole or not at all."""
+        with written_whole(path) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    def __rich__(self) -> Group:
+        first = next(iter(self.evaluations.values()))
+        estimate = first.estimates[RECOMMENDED]
+        values = Table(title=f"J(π) at discount {first.discount}, by {RECOMMENDED}", title_justify="left")
+        for heading in ("policy", "value", f"{estimate.level or 0.95:.0%} interval", "verdict"):
+            values.add_column(heading, justify="left" if heading in ("policy", "verdict") else "right")
+        for name, found in self.evaluations.items():
+            one = found.estimates[RECOMMENDED]
+            values.add_row(
+                Text(name), short(one.value), f"{short(one.lower)} to {short(one.upper)}", found.verdict.level
+            )
+        gain = first.against_behaviour
+        if gain is not None:
+            values.add_row(Text(BEHAVIOUR), short(gain.baseline), "", "")
+        apart = Table(title="Differences on the same draws of episodes", title_justify="left")
+        for heading in ("policy", "against", "more by", "interval", ""):
+            apart.add_column(heading, justify="right" if heading in ("more by", "interval") else "left")
+        for (name, other), gap in self.differences.items():
+            interval = f"{short(gap.lower)} to {short(gap.upper)}"
+            apart.add_row(Text(name), Text(other), short(gap.value), interval, gap.judgement)
+        reasons = [
+            Text(f"{name}: {found.verdict.level}, because {'; '.join(found.verdict.reasons)}")
+            for name, found in self.evaluations.items()
+            if found.verdict.level != "supported"
+        ]
+        return Group(values, apart, *reasons)
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get()
+
+
+def compare(
+    dataset: LoggedDataset,
+    policies: Mapping[str, Policy],
+    discount: float,
+    *,
+    level: float = 0.95,
+    num_draws: int = 100,
+    seed: int = 0,
+    starting: Callable[[str], None] = lambda name: None,
+) -> Comparison:
+    """Which of the policies earns more, and is any of them better than what is done now?
+
+    >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
+    """
+    if not policies:
+        raise SettingError("give at least one policy.")
+    if BEHAVIOUR in policies:
+        raise SettingError(f"the name {BEHAVIOUR!r} stands for the policy that made the log: choose another.")
+    if num_draws < 2:
+        raise SettingError("to compare takes at least two draws of episodes.")
+    evaluations = {}
+    for name, policy in policies.items():
+        starting(name)
+        found = evaluate(
+            dataset, policy, discount, estimators=[RECOMMENDED], level=level, num_draws=num_draws, seed=seed
+        )
+        if found.estimates[RECOMMENDED].value is None or found.against_behaviour is None:
+            raise NotApplicable(f"{name}: {'; '.join(found.estimates[RECOMMENDED].notes)}")
+        evaluations[name] = found
+    differences = {
+        (name, BEHAVIOUR): found.against_behaviour
+        for name, found in evaluations.items()
+        if found.against_behaviour is not None
+    }
+    for one, other in combinations(evaluations, 2):
+        here, there = evaluations[one], evaluations[other]
+        differences[one, other] = difference(
+            _value(here), _value(there), here.draws[RECOMMENDED], there.draws[RECOMMENDED], level
+        )
+    return Comparison(evaluations, differences)
+
+
+def _value(found: Evaluation) -> float:
+    value = found.estimates[RECOMMENDED].value
+    assert value is not None
+    return value

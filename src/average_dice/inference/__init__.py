@@ -1,0 +1,1 @@
+"""Intervals, diagnostics and the verdict: how far an estimate can be trusted."""

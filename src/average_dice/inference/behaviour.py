@@ -1,0 +1,63 @@
+"""Is it better than what we do now? Differences between two values on the same draws of episodes.
+
+What the behaviour policy earns is estimated with the weights of Average-DICE for π = μ: discounts alone, with the mass
+beyond the cut held on the last steps. (The plain discounted return leaves out what lies beyond the cut, and would make
+every policy look better.)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..estimators import AverageDICE
+from ..problem import Problem
+from .intervals import percentile
+from .uncertainty import draw_values
+
+Draws = Float[np.ndarray, " draw"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much more one earns than the other, with its interval."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    level: float
+    baseline: float
+
+    @property
+    def judgement(self) -> str:
+        """Better, worse, or not to be told apart."""
+        if self.lower is None or self.upper is None:
+            return "no interval"
+        return "better" if self.lower > 0 else "worse" if self.upper < 0 else "not to be told apart"
+
+    def in_words(self, shown: Callable[[float], str]) -> str:
+        """The judgement, with its numbers."""
+        words = f"{self.judgement}, {shown(self.value)} more than its {shown(self.baseline)}"
+        if self.lower is None or self.upper is None:
+            return words
+        return f"{words} ({self.level:.0%} interval {shown(self.lower)} to {shown(self.upper)})"
+
+
+def behaviour_value(problem: Problem, num_draws: int, seed: int, *, key: jax.Array) -> tuple[float, Draws]:
+    """What μ earns, and the same on draws of episodes."""
+    data = problem.dataset
+    certain = np.zeros(data.num_transitions)
+    as_it_was = Problem(replace(data, behaviour_log_prob=certain, target_log_prob=certain), None, problem.discount)
+    method = AverageDICE()
+    value = method.fit(as_it_was, key=key).value
+    return value, draw_values(method, as_it_was, num_draws, seed, key=key)
+
+
+def difference(value: float, baseline: float, draws: Draws, baseline_draws: Draws, level: float) -> Difference:
+    """Percentiles of the differences on each draw."""
+    apart = draws - baseline_draws
+    apart = apart[np.isfinite(apart)]
+    lower, upper = percentile(apart, level) if len(apart) else (None, None)
+    return Difference(value - baseline, lower, upper, level, baseline)

@@ -1,0 +1,56 @@
+"""The bootstrap over whole episodes: what the method would have said had the log been another one like it.
+
+Rows of an episode hang together, so episodes are drawn, with replacement, and the method is refitted to each draw. The
+same number of draws and the same seed give the same episodes for every method and every policy: differences between two
+of them are then differences between pairs.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+from threadpoolctl import threadpool_limits
+
+from ..errors import NotApplicable
+from ..estimators import Estimator
+from ..estimators.base import Refit
+from ..problem import Problem
+from ..progress import report
+from ..resampling import Draw
+
+MOST_GROUPS = 50  # of episodes, one of which at a time is left out
+
+
+def drawn_episodes(num_episodes: int, num_draws: int, seed: int) -> Int[np.ndarray, "draw episode"]:
+    """Which episodes are drawn."""
+    return np.random.default_rng((seed, 7)).integers(0, num_episodes, (num_draws, num_episodes))
+
+
+def left_out_episodes(num_episodes: int) -> list[Int[np.ndarray, " kept"]]:
+    """All episodes but one, for each of them; but one group, where there are many."""
+    group = np.arange(num_episodes) % min(num_episodes, MOST_GROUPS)
+    return [np.flatnonzero(group != one) for one in range(group.max() + 1)] if num_episodes > 1 else []
+
+
+def replicate(
+    method: Estimator, problem: Problem, draws: Sequence[Int[np.ndarray, " drawn"]], *, key: jax.Array
+) -> Float[np.ndarray, " draw"]:
+    """The method's value on each draw of episodes; NaN where it is not applicable."""
+    with threadpool_limits(1, "blas"):  # a draw a thread, not a thread a row
+        refit = method.prepare(problem, key=key)
+        values = [_value(refit, problem, draws[0])]  # alone: it forms the sums that all of them share
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for value in pool.map(lambda chosen: _value(refit, problem, chosen), draws[1:]):
+                values.append(value)
+                report(len(values), len(draws))
+    return np.array(values)
+
+
+def _value(refit: Refit, problem: Problem, chosen: np.ndarray) -> float:
+    try:
+        return float(refit(Draw.of(problem, chosen)).value)
+    except NotApplicable:
+        return float("nan")

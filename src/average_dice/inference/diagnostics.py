@@ -1,0 +1,217 @@
+"""What the log can carry: numbers that say how far an estimate from it is to be trusted, whatever the method.
+
+An episode's weight is what a reward of 1 at every step would earn through it, with self-normalised products W:
+
+    g = (1 − γ) Σ_t γᵗ W_t            W_t = ρ_{0:t} over its mean over episodes
+
+so that steps which hardly count at this discount do not count here either.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..data import LoggedDataset
+from ..errors import NotApplicable
+from ..estimators.average_dice import AverageDICE
+from ..estimators.doubly_robust import by_decision_over_mean
+from ..estimators.weighting import Rows, flow_mass
+from ..models.scaling import mean_and_std
+from ..problem import Problem
+from ..randomness import generator_from
+from .tails import pareto_k
+
+NUM_HEAVIEST = 5
+Episodes = Float[np.ndarray, " episode"]
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """An episode by its number in the log, and its share of all weight."""
+
+    episode: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """None where the log or the policy does not say.
+
+    - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1, where it belongs.
+    - `overlap`: the mean of min(1, ρ), 1 if π acts as the log does and 0 if never: 1 minus the distance of the two.
+    - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
+    - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
+    - `pareto_k` of the weights of episodes; `heaviest`: which of them carry most; `weights`: all of them, as shares.
+    - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
+    - `beyond_cut`: the share of the discounted weight that flows over the cut, unseen.
+    - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
+    - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
+    """
+
+    largest_reward_share: float
+    repeated_episodes: float
+    unseen_actions: float | None
+    mean_ratio: float | None = None
+    mean_ratio_distance: float | None = None
+    overlap: float | None = None
+    effective_episodes: float | None = None
+    by_step: tuple[float, ...] = ()
+    pareto_k: float | None = None
+    heaviest: tuple[Heavy, ...] = ()
+    weights: tuple[float, ...] = ()
+    mass_found: float | None = None
+    beyond_cut: float | None = None
+    flow_residual: float | None = None
+
+
+def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
+    """All of it, from the log and the policy alone."""
+    data = problem.dataset
+    of_log = Diagnostics(largest_reward_share(data.reward), repeated_episodes(data), unseen_actions(problem))
+    try:
+        products = np.exp(by_decision_over_mean(problem))
+    except NotApplicable:
+        return of_log
+    weights = episode_weights(problem, products)
+    shares = weights / weights.sum() if weights.any() else weights
+    heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
+    mean, distance = mean_ratio(problem)
+    return replace(
+        of_log,
+        mean_ratio=mean,
+        mean_ratio_distance=distance,
+        overlap=float(np.minimum(1.0, problem.ratio).mean()),
+        effective_episodes=effective_number(weights),
+        by_step=tuple(effective_by_step(problem, products)),
+        pareto_k=pareto_k(weights),
+        heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
+        weights=tuple(float(share) for share in np.sort(shares)[::-1]),
+        mass_found=mass_found(problem, key),
+        beyond_cut=beyond_cut(problem, products),
+        flow_residual=flow_residual(problem, key),
+    )
+
+
+def mean_ratio(problem: Problem) -> tuple[float, float]:
+    """The mean of ρ over rows, and its distance from 1 in standard errors: E_μ[ρ | s] = 1 at every state."""
+    data = problem.dataset
+    apart = np.bincount(problem.episode_index, problem.ratio - 1, data.num_episodes)
+    error = np.sqrt(np.sum(apart**2)) / data.num_transitions  # under the hypothesis that each has mean 0
+    mean = float(problem.ratio.mean())
+    return mean, abs(mean - 1) / float(error) if error > 0 else 0.0
+
+
+def episode_weights(problem: Problem, products: Rows) -> Episodes:
+    """g of each episode."""
+    discounted = problem.discount**problem.dataset.step * products
+    return (1 - problem.discount) * np.bincount(problem.episode_index, discounted, problem.dataset.num_episodes)
+
+
+def effective_number(weights: np.ndarray) -> float:
+    """(Σ w)² / Σ w²."""
+    square = float(weights @ weights)
+    return float(weights.sum()) ** 2 / square if square > 0 else 0.0
+
+
+def effective_by_step(problem: Problem, products: Rows) -> list[float]:
+    """The effective number of the episodes that are there at each step."""
+    step = problem.dataset.step
+    sums, squares = np.bincount(step, products), np.bincount(step, products**2)
+    return [float(number) for number in np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)]
+
+
+def beyond_cut(problem: Problem, products: Rows) -> float:
+    """Σ_cut γᵀ W / K: 0 where every episode terminated, γᴴ where all are cut after H steps."""
+    data = problem.dataset
+    last = data.starts + data.lengths - 1
+    over = last[~data.terminated[last]]
+    return float(np.sum(problem.discount ** data.lengths[~data.terminated[last]] * products[over])) / data.num_episodes
+
+
+def unseen_actions(problem: Problem) -> float | None:
+    """The share of π's discrete actions, at the logged states, that stand nowhere in the log."""
+    data = problem.dataset
+    if not data.is_discrete:
+        return None
+    try:
+        actions, weights = problem.target_actions(data.observation, num_draws=1, generator=np.random.default_rng(0))
+    except NotApplicable:
+        return None
+    return float(np.sum(weights * ~np.isin(actions, data.action)) / len(weights))
+
+
+def mass_found(problem: Problem, key: jax.Array) -> float | None:
+    try:
+        return float(AverageDICE().fit(problem, key=key).diagnostics["flow_mass"])
+    except NotApplicable:
+        return None
+
+
+def flow_residual(problem: Problem, key: jax.Array) -> float | None:
+    """How far the flow E[w (f(s) − γ m ρ f(s′))] is from the starts (1 − γ) E[f(s₀)], over 1 − γ, chance taken off.
+
+    f are the observations, standardised: the starts would have to lie so many standard deviations elsewhere. w, a
+    function of state and step, is learnt from one half of the episodes and judged on the other, both ways.
+    """
+    data = problem.dataset
+    if data.num_episodes < 4:
+        return None
+    method = AverageDICE()
+    half = generator_from(key).permutation(data.num_episodes) % 2
+    squares = []
+    for one in (0, 1):
+        here = Problem(data.select_episodes(np.flatnonzero(half != one)), problem.policy, problem.discount)
+        there = Problem(data.select_episodes(np.flatnonzero(half == one)), problem.policy, problem.discount)
+        try:
+            (learnt,) = method.model.fit(method.task(here).regression, keys=[key], value_of=lambda f: float("nan"))
+            task = method.task(there)
+        except NotApplicable:
+            return None
+        apart = _apart_from_starts(there, task.row_scale * learnt.predict(task.regression.inputs))
+        squares.append(apart.mean(axis=0) ** 2 - apart.var(axis=0, ddof=1) / len(apart))
+    return float(np.sqrt(max(np.mean(squares), 0.0)))
+
+
+def _apart_from_starts(problem: Problem, ratio: Rows) -> Float[np.ndarray, "episode test"]:
+    """What each episode adds to the difference between flow and starts."""
+    data, discount = problem.dataset, problem.discount
+    mean, std = mean_and_std(data.observation)
+    logged, after = (data.observation - mean) / std, (data.next_observation - mean) / std
+    passed_on = discount * np.where(data.terminated, 0.0, problem.ratio)
+    ratio = ratio / float(np.mean(ratio * flow_mass(problem)))
+    rows = ratio[:, None] * (logged - passed_on[:, None] * after)
+    sums = np.stack([np.bincount(problem.episode_index, column, data.num_episodes) for column in rows.T], axis=1)
+    return sums * (data.num_episodes / data.num_transitions) / (1 - discount) - logged[data.starts]
+
+
+def largest_reward_share(reward: Rows) -> float:
+    """What the row furthest from the mean adds to the variance of rewards."""
+    squares = (reward - reward.mean()) ** 2
+    return float(squares.max() / squares.sum()) if squares.any() else 0.0
+
+
+def repeated_episodes(data: LoggedDataset) -> float:
+    """The share of episodes that are the same as an earlier one, row for row, and too unlikely to be so by chance.
+
+    Where states and actions are few, short episodes come twice by themselves: with μ known, only those are counted that
+    μ would hardly act out twice in a log of this size; without it, only those of states that are else seen once.
+    """
+    columns = np.column_stack(
+        [data.observation, data.action.reshape(len(data.step), -1), data.reward, data.next_observation]
+    )
+    if data.behaviour_log_prob is not None and data.is_discrete:
+        surprise = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
+        unlikely = surprise > 2 * np.log(data.num_episodes) + 3
+    else:
+        unlikely = np.ones(data.num_episodes, bool)
+        if len(np.unique(columns, axis=0)) < len(columns) / 10:  # few states and actions, seen again and again
+            return 0.0
+    seen: set[bytes] = set()
+    repeated = 0
+    for one, (start, length) in enumerate(zip(data.starts, data.lengths, strict=True)):
+        content = columns[start : start + length].tobytes()
+        repeated += int(content in seen and unlikely[one])
+        seen.add(content)
+    return repeated / data.num_episodes

@@ -1,0 +1,68 @@
+"""Intervals: arrays in, two numbers out. All are two-sided, with half of 1 − level on each side."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from ..errors import SettingError
+
+Interval = tuple[float, float]
+Values = Float[np.ndarray, " value"]
+
+
+def percentile(replicates: Values, level: float) -> Interval:
+    """The middle part of the bootstrap's replicates (Efron, 1979)."""
+    tail = (1 - level) / 2
+    low, high = np.quantile(replicates, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def bias_corrected(
+    value: float, replicates: Values, left_out: Float[np.ndarray, " left_out"], level: float
+) -> Interval:
+    """BCa (Efron, 1987): percentiles moved for a biased median (z₀) and for a spread that grows with the value (a).
+
+        α ↦ Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))),     a = Σ d³ / 6 (Σ d²)^{3/2},   d = mean of left_out − left_out
+
+    `left_out` are the values without one episode (or one group of them) each.
+    """
+    num = len(replicates)
+    below = (np.sum(replicates < value) + 0.5 * np.sum(replicates == value)) / num
+    centre = float(stats.norm.ppf(np.clip(below, 0.5 / num, 1 - 0.5 / num)))
+    apart = left_out.mean() - left_out
+    spread = float(np.sum(apart**2))
+    skew = float(np.sum(apart**3)) / (6 * spread**1.5) if spread > 0 else 0.0
+    tail = (1 - level) / 2
+    moved = centre + stats.norm.ppf([tail, 1 - tail])
+    low, high = np.quantile(replicates, stats.norm.cdf(centre + moved / (1 - skew * moved)))
+    return float(low), float(high)
+
+
+def student_t(values: Values, level: float) -> Interval:
+    """Of the mean of independent values, one for each episode."""
+    if len(values) < 2:
+        raise SettingError("an interval takes at least two episodes.")
+    reach = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - reach), float(values.mean() + reach)
+
+
+def empirical_bernstein(values: Values, level: float, low: float, high: float) -> Interval:
+    """Of the mean of independent values that lie between `low` and `high`, whatever their distribution.
+
+        mean ± √(2 V ln(4/δ) / n) + 7 (high − low) ln(4/δ) / (3 (n − 1)),      δ = 1 − level
+
+    (Maurer & Pontil, 2009, for each side δ/2.) It holds for every n; it is wide, and no better than the bounds are.
+    """
+    if len(values) < 2:
+        raise SettingError("an interval takes at least two episodes.")
+    if values.min() < low or values.max() > high:
+        raise SettingError(f"values from {values.min():g} to {values.max():g} lie outside [{low:g}, {high:g}].")
+    num, logarithm = len(values), np.log(4 / (1 - level))
+    reach = np.sqrt(2 * values.var(ddof=1) * logarithm / num) + 7 * (high - low) * logarithm / (3 * (num - 1))
+    return max(low, float(values.mean() - reach)), min(high, float(values.mean() + reach))
+
+
+def from_few(value: float, replicates: Values, level: float) -> Interval:
+    """Where replicates are too few for percentiles: Student's t with their spread, around the value itself."""
+    reach = stats.t.ppf(0.5 + level / 2, len(replicates) - 1) * replicates.std(ddof=1)
+    return value - float(reach), value + float(reach)

@@ -1,0 +1,152 @@
+"""The verdict: does the log support the number? A few rules, each with its reason in words and what would help.
+
+"not supported" if any rule says so, else "weak" if any rule does, else "supported". How often each is right on the
+tasks of the benchmark, where the truth is known, stands in the documentation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..estimators import Estimate
+from .diagnostics import Diagnostics
+
+SUPPORTED, WEAK, NOT_SUPPORTED = LEVELS = ("supported", "weak", "not supported")
+
+MORE_EPISODES = "log more episodes"
+CLOSER_POLICY = "judge a policy that acts more like the log, or log with one that acts more like this"
+LONGER_CUT = "log longer episodes, or choose a smaller discount"
+CHECK_PROBABILITIES = "check behaviour_log_prob and the policy: both must be of the logged, unclipped action"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the log supports the recommended number, why (not), and what would help."""
+
+    level: str
+    reasons: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """That something is amiss, how much so, and what would help."""
+
+    level: str
+    reason: str
+    remedy: str | None = None
+
+
+def judge(estimate: Estimate, diagnostics: Diagnostics, num_episodes: int) -> Verdict:
+    """By every rule."""
+    if estimate.value is None:
+        return Verdict(NOT_SUPPORTED, estimate.notes, (CLOSER_POLICY,))
+    findings = [finding for rule in RULES if (finding := rule(estimate, diagnostics, num_episodes)) is not None]
+    if not findings:
+        return Verdict(SUPPORTED, (_why_supported(diagnostics, num_episodes),))
+    findings.sort(key=lambda finding: -LEVELS.index(finding.level))
+    remedies = dict.fromkeys(finding.remedy for finding in findings if finding.remedy)
+    return Verdict(findings[0].level, tuple(finding.reason for finding in findings), tuple(remedies))
+
+
+def wrong_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """The ratios of actions must average to 1 over the log."""
+    mean, distance = found.mean_ratio, found.mean_ratio_distance
+    if mean is None or distance is None or distance < 4 or abs(mean - 1) < 0.05:
+        return None
+    reason = (
+        f"ratios of actions average {mean:.2f} where 1 is right: probabilities of the log or of the policy are wrong"
+    )
+    return Finding(NOT_SUPPORTED, reason, CHECK_PROBABILITIES)
+
+
+def little_overlap(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """π must act now and then as the log does, and hardly ever in a way that the log never shows."""
+    if found.unseen_actions is not None and found.unseen_actions > 0.05:
+        level = NOT_SUPPORTED if found.unseen_actions > 0.2 else WEAK
+        return Finding(level, f"{found.unseen_actions:.0%} of the policy's actions were never logged", CLOSER_POLICY)
+    if found.overlap is not None and found.overlap < 0.3:
+        level = NOT_SUPPORTED if found.overlap < 0.15 else WEAK
+        return Finding(level, f"the policy acts like the log in only {found.overlap:.0%} of the steps", CLOSER_POLICY)
+    return None
+
+
+def few_episodes(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if num_episodes < 10:
+        return Finding(NOT_SUPPORTED, f"the log has {num_episodes} episodes", MORE_EPISODES)
+    effective = found.effective_episodes
+    if effective is not None and effective < 3:
+        worst = found.heaviest[0]
+        reason = (
+            f"{effective:.1f} of {num_episodes} episodes effectively carry the ratios; "
+            f"episode {worst.episode} alone holds {worst.share:.0%}"
+        )
+        return Finding(NOT_SUPPORTED if effective < 1.5 else WEAK, reason, f"{CLOSER_POLICY}; {MORE_EPISODES}")
+    return None
+
+
+def unseen_future(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """What lies beyond the cut is guessed from what lies before it."""
+    beyond = found.beyond_cut
+    if beyond is None or beyond < 0.05:
+        return None
+    reason = f"{beyond:.0%} of what counts lies beyond the cut, where the log does not look"
+    return Finding(NOT_SUPPORTED if beyond > 0.5 else WEAK, reason, LONGER_CUT)
+
+
+def unbalanced_flow(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    residual = found.flow_residual
+    if residual is None or residual < 1:
+        return None
+    reason = (
+        f"the learnt ratio is out of balance on episodes left out: by {residual:.1f} standard deviations of a state"
+    )
+    return Finding(WEAK, reason, f"{LONGER_CUT}; {MORE_EPISODES}")
+
+
+def wild_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.largest_reward_share < 0.2:
+        return None
+    reason = f"a single row makes {found.largest_reward_share:.0%} of the variance of rewards"
+    return Finding(WEAK, reason, "check that reward; if it is right, log more of what led to it")
+
+
+def repeats(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.repeated_episodes <= 0.01:
+        return None
+    reason = f"{found.repeated_episodes:.0%} of the episodes are copies of others: intervals are too narrow"
+    return Finding(WEAK, reason, "remove the copies")
+
+
+def disagreement(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """Values learnt by a critic and products of ratios must tell much the same story."""
+    values, products = estimate.diagnostics.get("by_values"), estimate.diagnostics.get("by_products")
+    if values is None or products is None or estimate.lower is None or estimate.upper is None:
+        return None
+    if abs(values - products) <= 3 * (estimate.upper - estimate.lower):
+        return None
+    reason = (
+        f"learnt values say {values:.4g} and products of ratios {products:.4g}, further apart than the interval is wide"
+    )
+    return Finding(WEAK, reason, MORE_EPISODES)
+
+
+Rule = Callable[[Estimate, Diagnostics, int], Finding | None]
+RULES: tuple[Rule, ...] = (
+    wrong_probabilities,
+    little_overlap,
+    few_episodes,
+    unseen_future,
+    unbalanced_flow,
+    disagreement,
+    wild_rewards,
+    repeats,
+)
+
+
+def _why_supported(found: Diagnostics, num_episodes: int) -> str:
+    if found.overlap is None or found.effective_episodes is None:
+        return f"{num_episodes} episodes, and no rule finds fault; without probabilities of the log few rules can look"
+    return (
+        f"the policy acts like the log in {found.overlap:.0%} of the steps, "
+        f"{found.effective_episodes:.0f} of {num_episodes} episodes effectively carry the ratios; no rule finds fault"
+    )

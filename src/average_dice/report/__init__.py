@@ -1,0 +1,103 @@
+"""The report: one HTML page from the JSON form of an evaluation. It reads results and computes nothing.
+
+The page needs no network and runs no script. Every string from outside is escaped: by the template, and in the charts.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from ..errors import SettingError
+from . import charts
+from .contents import diagnostics_table, settings_table, summary_table
+
+REQUIRED = {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """The whole page."""
+    return _render("page.html", content)
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The JSON form of an evaluation, from its file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise SettingError(f"{path} is not a JSON file: {error}.") from None
+    if not isinstance(content, dict) or not set(content) >= REQUIRED:
+        raise SettingError(f"{path} is not the result of `average-dice evaluate … --json`.")
+    return content
+
+
+def fragment(content: Mapping[str, Any]) -> str:
+    """The answer and the estimates, to stand inside another page."""
+    return _render("fragment.html", content)
+
+
+def _render(name: str, content: Mapping[str, Any]) -> str:
+    folder = files(__name__)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["short"] = charts.short
+    environment.globals["style"] = Markup((folder / "style.css").read_text(encoding="utf-8"))
+    answer = environment.from_string((folder / "answer.html").read_text(encoding="utf-8"))
+    template = environment.from_string((folder / name).read_text(encoding="utf-8"))
+    context = _context(content)
+    return template.render(**context, answer=Markup(answer.render(**context)))
+
+
+def _context(content: Mapping[str, Any]) -> dict[str, Any]:
+    found = {one["estimator"]: one for one in content["estimates"]}
+    first = found.get(content["recommended"]) or content["estimates"][0]
+    behaviour = content.get("against_behaviour")
+    return {
+        "content": content,
+        "first": first,
+        "behaviour": behaviour,
+        "name": content["dataset"].get("metadata", {}).get("task", "the policy"),
+        "forest": Markup(
+            charts.forest(content["estimates"], content["recommended"], behaviour and behaviour["baseline"])
+        ),
+        "charts": _charts(content),
+        "diagnostics": diagnostics_table(content.get("diagnostics")),
+        "summary": summary_table(content["dataset"]),
+        "settings": settings_table(content),
+    }
+
+
+def _charts(content: Mapping[str, Any]) -> dict[str, Markup]:
+    """What there is to draw, by name."""
+    found = content.get("diagnostics") or {}
+    drawn: dict[str, str] = {}
+    if found.get("weights"):
+        drawn["weights"] = charts.bars(
+            found["weights"],
+            "episodes, heaviest first",
+            "share of the weight",
+            "Shares of the weight that episodes carry, heaviest first.",
+        )
+    if found.get("by_step"):
+        drawn["by_step"] = charts.lines(
+            {"effective episodes": (range(len(found["by_step"])), found["by_step"])},
+            "step",
+            "effective episodes",
+            "Effective number of episodes at each step.",
+        )
+    if content.get("states"):
+        states = content["states"]
+        drawn["states"] = charts.scatter(
+            states["x"], states["y"], states["ratio"], states["axes"], "Logged states, coloured by the density ratio."
+        )
+    if curves := content.get("curves"):
+        drawn["curves"] = charts.lines(
+            {name: (curve["step"], curve["value"]) for name, curve in curves.items()},
+            "training step",
+            "value",
+            "Value against training steps.",
+        )
+    return {name: Markup(chart) for name, chart in drawn.items()}

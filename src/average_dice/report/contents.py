@@ -1,0 +1,65 @@
+"""The tables of the report: names, numbers, and what they should be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .charts import short
+
+
+def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """(what, how much, what is good)."""
+    if not found:
+        return []
+    heaviest = ", ".join(f"{one['episode']} ({one['share']:.0%})" for one in found["heaviest"])
+    rows = [
+        ("overlap of the policy with the log", _share(found["overlap"]), "the more the better; below 30 % little"),
+        ("policy's actions that were never logged", _share(found["unseen_actions"]), "0 %"),
+        ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
+        ("effective episodes", _plain(found["effective_episodes"]), "10 or more; below 3 few"),
+        ("Pareto k̂ of the weights", _plain(found["pareto_k"]), "below 0.7"),
+        ("heaviest episodes", heaviest or "–", "no share near 50 %"),
+        ("mass that the ratio found", _plain(found["mass_found"]), "1"),
+        ("weight beyond the cut", _share(found["beyond_cut"]), "below 5 %"),
+        ("flow residual on episodes left out", _plain(found["flow_residual"]), "0; above 1 too much"),
+        ("variance of rewards by a single row", _share(found["largest_reward_share"]), "below 20 %"),
+        ("episodes that are copies", _share(found["repeated_episodes"]), "0 %"),
+    ]
+    return [row for row in rows if row[1] != "–"]
+
+
+def summary_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is in the log."""
+    rows = [("transitions", f"{dataset['transitions']:,}"), ("episodes", f"{dataset['episodes']:,}")]
+    if "lengths" in dataset:
+        shortest, mean, longest = dataset["lengths"]
+        low, average, high = dataset["rewards"]
+        died = dataset["terminated"]
+        rows += [
+            ("terminated, truncated", f"{died:,}, {dataset['episodes'] - died:,}"),
+            ("length of episodes", f"{shortest} to {longest}, mean {mean:.1f}"),
+            ("rewards", f"{short(low)} to {short(high)}, mean {short(average)}"),
+            ("observations", f"{dataset['observation']} wide"),
+            ("actions", dataset["action"]),
+            ("probabilities of the log", "known" if dataset["behaviour_known"] else "unknown"),
+        ]
+    rows += [(f"metadata: {name}", str(value)) for name, value in dataset.get("metadata", {}).items()]
+    return [*rows, ("sha256", dataset["sha256"])]
+
+
+def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How to get the same again."""
+    rows = [("discount", f"{content['discount']:g}"), ("seed", str(content["seed"]))]
+    rows += [(name, str(version)) for name, version in content["versions"].items()]
+    return rows + ([("command", content["command"])] if content.get("command") else [])
+
+
+def _plain(value: float | None) -> str:
+    return short(value)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _number(value: float | None, distance: float | None) -> str:
+    return "–" if value is None or distance is None else f"{value:.3f}, {distance:.1f} standard errors from 1"

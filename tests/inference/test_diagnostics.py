@@ -1,0 +1,121 @@
+"""Diagnostics: against what is known of the log, by hand or by construction."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.inference.diagnostics import diagnose, flow_residual, repeated_episodes
+from conftest import columns_of
+from exact_mdps import as_policy, early_termination, random_mdp, sticky_chain, truncated
+
+KEY = jax.random.key(0)
+
+
+def changed(log, **columns):
+    return ad.LoggedDataset(**columns_of(log) | columns)
+
+
+def test_a_log_of_the_policy_itself():
+    mdp = truncated()
+    log = mdp.sample(100, seed=0)
+    same = changed(log, target_log_prob=log.behaviour_log_prob)
+    found = diagnose(ad.Problem(same, None, 0.9), key=KEY)
+    assert found.mean_ratio == found.overlap == 1
+    assert found.mean_ratio_distance == 0
+    np.testing.assert_allclose(found.by_step, np.bincount(log.step))
+    survivors = log.lengths[~log.terminated[log.starts + log.lengths - 1]]
+    assert found.beyond_cut == pytest.approx(np.sum(0.9**survivors) / 100)
+    assert found.mass_found == pytest.approx(1, abs=1e-6)
+    assert sum(found.weights) == pytest.approx(1)
+    assert found.unseen_actions is None  # there is no policy to ask
+
+
+def test_episodes_by_hand():
+    """Two episodes of two steps; ρ = 2, ½ and 1, 1 at γ = ½. W: 4/3, 2/3 then 1, 1; g = ½ (4/3 + ½, 2/3 + ½)."""
+    log = ad.LoggedDataset.from_arrays(
+        observation=[[0.0], [1.0], [0.0], [2.0]],
+        action=[0, 1, 1, 0],
+        reward=[0.0, 1.0, 0.0, 0.0],
+        next_observation=[[1.0], [0.0], [2.0], [0.0]],
+        terminated=[False, False, False, True],
+        episode=[7, 7, 9, 9],
+        behaviour_log_prob=np.log([0.25, 0.5, 0.5, 0.5]),
+        target_log_prob=np.log([0.5, 0.25, 0.5, 0.5]),
+    )
+    found = diagnose(ad.Problem(log, None, 0.5), key=KEY)
+    weights = np.array([4 / 3 + 0.5, 2 / 3 + 0.5])
+    assert found.effective_episodes == pytest.approx(weights.sum() ** 2 / (weights @ weights))
+    assert found.by_step == pytest.approx((2**2 / (16 / 9 + 4 / 9), 2.0))
+    assert [one.episode for one in found.heaviest] == [7, 9]
+    assert found.heaviest[0].share == pytest.approx(weights[0] / weights.sum())
+    assert found.mean_ratio == pytest.approx(4.5 / 4)
+    assert found.mean_ratio_distance == pytest.approx((0.5 / 4) / (0.5 / 4))
+    assert found.overlap == pytest.approx(3.5 / 4)
+    assert found.beyond_cut == pytest.approx(0.25 / 2)
+    assert found.largest_reward_share == pytest.approx(0.75**2 / (0.75**2 + 3 * 0.25**2))
+
+
+def test_overlap_is_one_minus_the_distance_of_the_policies():
+    mdp = random_mdp()
+    problem = mdp.problem(500, seed=0)
+    states = problem.dataset.observation.argmax(axis=1)
+    expected = np.minimum(mdp.target, mdp.behaviour).sum(axis=1)[states].mean()
+    assert diagnose(problem, key=KEY).overlap == pytest.approx(expected, abs=0.01)
+
+
+def test_actions_that_were_never_logged():
+    mdp = random_mdp()
+    log = mdp.sample(50, seed=0)
+    only_first = changed(log, action=np.zeros_like(log.action))
+    found = diagnose(ad.Problem(only_first, mdp.policy, 0.8), key=KEY)
+    states = log.observation.argmax(axis=1)
+    assert found.unseen_actions == pytest.approx(mdp.target[states, 1].mean())
+
+
+def test_wrong_probabilities_are_far_from_one():
+    log = random_mdp().sample(100, seed=0)
+    wrong = changed(log, behaviour_log_prob=log.behaviour_log_prob - np.log(2))
+    right, found = (diagnose(ad.Problem(one, random_mdp().policy, 0.8), key=KEY) for one in (log, wrong))
+    assert right.mean_ratio_distance < 3
+    assert found.mean_ratio == pytest.approx(2, abs=0.05)
+    assert found.mean_ratio_distance > 8
+
+
+def test_the_flow_is_missed_where_the_log_is_cut_too_early():
+    """π drifts from state 0 to state 1: seen for 5 steps only, the flow beyond the cut does not return."""
+    chain = replace(sticky_chain(), target=np.array([[0.4, 0.6], [0.6, 0.4]]))
+    problem = chain.problem(400, seed=0)
+    assert flow_residual(problem, KEY) < 0.2
+    rows = problem.dataset.step < 5
+    columns = {name: column[rows] for name, column in columns_of(problem.dataset).items()}
+    columns["truncated"] = columns["step"] == 4
+    early = ad.Problem(ad.LoggedDataset(**columns), chain.policy, chain.discount)
+    assert flow_residual(early, KEY) > 1
+
+
+def test_copies_of_episodes():
+    log = early_termination().sample(40, seed=0)
+    assert repeated_episodes(log) == 0
+    twice = log.select_episodes(np.concatenate([np.arange(40), np.arange(10)]))
+    long = log.lengths[:10] > 15
+    assert long.sum() / 50 <= repeated_episodes(twice) <= 10 / 50
+
+
+def test_short_episodes_come_twice_by_themselves():
+    mdp = early_termination()
+    certain = as_policy(mdp.target)
+    log = mdp.sample(3_000, seed=0)
+    assert repeated_episodes(log) < 0.002
+    assert diagnose(ad.Problem(log, certain, 0.9), key=KEY).repeated_episodes < 0.002
+
+
+def test_without_probabilities_of_the_log_the_rest_is_said():
+    columns = columns_of(random_mdp().sample(30, seed=0))
+    del columns["behaviour_log_prob"]
+    found = diagnose(ad.Problem(ad.LoggedDataset(**columns), random_mdp().policy, 0.8), key=KEY)
+    assert found.overlap is None
+    assert found.unseen_actions == 0
+    assert found.largest_reward_share > 0

@@ -1,0 +1,203 @@
+"""Uncertainty: draws of episodes, what each episode adds, and the interval that suits a method."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.errors import NotApplicable
+from average_dice.estimators import (
+    REGISTRY,
+    AverageReward,
+    Critic,
+    DoublyRobust,
+    Estimator,
+    Fit,
+    ImportanceSampling,
+    MarginalisedDoublyRobust,
+)
+from average_dice.inference.behaviour import behaviour_value, difference
+from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
+from average_dice.inference.influence import by_episode, cross_fitted
+from average_dice.inference.uncertainty import (
+    Sampling,
+    bias_corrected_interval,
+    draw_values,
+    of_replicates,
+    uncertainty,
+)
+from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
+
+KEY = jax.random.key(0)
+MDP = early_termination()
+
+
+@dataclass(frozen=True)
+class Nothing(Estimator):
+    """A critic that knows nothing."""
+
+    def fit(self, problem, *, key):
+        return Fit(0.0, critic=Critic(lambda s, a: np.zeros(len(s)), lambda s: np.zeros(len(s))))
+
+
+def test_draws_are_the_same_for_everyone_and_of_whole_episodes():
+    draws = drawn_episodes(30, 10, seed=4)
+    np.testing.assert_array_equal(draws, drawn_episodes(30, 10, seed=4))
+    assert not np.array_equal(draws, drawn_episodes(30, 10, seed=5))
+    assert draws.shape == (10, 30)
+    assert draws.min() >= 0
+    assert draws.max() <= 29
+    counts = np.bincount(drawn_episodes(30, 2_000, seed=0).ravel(), minlength=30)
+    assert np.abs(counts / 2_000 - 1).max() < 0.1
+
+
+def test_leaving_out_each_episode_or_group():
+    assert [list(kept) for kept in left_out_episodes(3)] == [[1, 2], [0, 2], [0, 1]]
+    groups = left_out_episodes(120)
+    assert len(groups) == 50
+    assert sum(120 - len(kept) for kept in groups) == 120
+
+
+def test_replicates_are_the_values_on_the_logs_drawn():
+    problem = MDP.problem(25, seed=0)
+    draws = list(drawn_episodes(25, 6, seed=0))
+    found = replicate(AverageReward(), problem, draws, key=KEY)
+    expected = [problem.dataset.select_episodes(chosen).reward.mean() for chosen in draws]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_spread_of_the_replicates_is_that_of_other_logs():
+    """Weighted per-decision IS: the bootstrap's spread on one log, against the spread over 200 logs."""
+    method = ImportanceSampling.weighted_per_decision()
+    values = [method.fit(MDP.problem(100, seed=seed), key=KEY).value for seed in range(200)]
+    spreads = [np.std(draw_values(method, MDP.problem(100, seed=seed), 200, 0, key=KEY)) for seed in range(10)]
+    assert np.mean(spreads) == pytest.approx(np.std(values), rel=0.15)
+
+
+def test_draws_on_which_it_fails():
+    class Moody(Estimator):
+        def fit(self, problem, *, key):
+            if problem.dataset.reward[0] > 0:
+                raise NotApplicable("it does not like this one")
+            return Fit(1.0)
+
+    values = draw_values(Moody(), MDP.problem(20, seed=0), 50, 0, key=KEY)
+    assert 0 < np.isnan(values).sum() < 50
+    found = of_replicates(1.0, values, 0.95)
+    assert found.lower is None
+    assert "it fails on" in found.kind
+    values[:] = np.linspace(0, 1, 50)
+    values[7] = np.nan
+    assert of_replicates(0.5, values, 0.95).kind == "percentiles of 50 draws of episodes, 1 failed"
+
+
+def test_without_a_critic_doubly_robust_is_importance_sampling():
+    """Per decision: ψ of an episode is then its importance-weighted return, and of the marginalised its w ρ r."""
+    problem = truncated().problem(50, seed=0)
+    data = problem.dataset
+    decision = cross_fitted(DoublyRobust(critic=Nothing()), problem, key=KEY)
+    expected = ImportanceSampling.per_decision().fit(problem, key=KEY)
+    np.testing.assert_allclose(decision, by_episode(problem, expected.weights * data.reward))
+    marginalised = cross_fitted(MarginalisedDoublyRobust(critic=Nothing()), problem, key=KEY)
+    weights = ad.AverageDICE().fit(problem, key=KEY).weights
+    np.testing.assert_allclose(marginalised, by_episode(problem, weights * data.reward))
+    assert marginalised.mean() == pytest.approx(ad.AverageDICE().fit(problem, key=KEY).value)
+
+
+def test_the_critic_is_asked_about_episodes_that_it_has_not_seen():
+    seen = []
+
+    class Spying(Estimator):
+        def fit(self, problem, *, key):
+            known = {row.tobytes() for row in problem.dataset.observation}
+
+            def q(observations, actions):
+                seen.append(sum(row.tobytes() in known for row in observations))
+                return np.zeros(len(observations))
+
+            return Fit(0.0, critic=Critic(q, lambda observations: np.zeros(len(observations))))
+
+    log = MDP.sample(20, seed=0)
+    number = np.cumsum(log.step == 0)[:, None]  # no state is there in two episodes
+    apart = replace(log, observation=log.observation + number, next_observation=log.next_observation + number)
+    problem = ad.Problem(apart, MDP.policy, 0.9)
+    cross_fitted(DoublyRobust(critic=Spying()), problem, key=KEY)
+    assert seen == [0] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("behaviour-return", "Student's t over 60 episodes"),
+        ("is", "Student's t over 60 episodes"),
+        ("pdis", "Student's t over 60 episodes"),
+        ("wis", "percentiles of 50 draws of episodes"),
+        ("average-reward", "percentiles of 50 draws of episodes"),
+        ("dr", "Student's t over 60 episodes"),
+        ("average-dice-dr", "Student's t over 60 episodes"),
+        ("lstd-q", "percentiles of 50 draws of episodes"),
+        ("td", "no interval: it trains anew for each draw; ask for some"),
+    ],
+)
+def test_kinds(name, kind):
+    problem = MDP.problem(60, seed=0)
+    method = REGISTRY[name].make()
+    fit = Fit(0.0) if method.trains else method.fit(problem, key=KEY)
+    found = uncertainty(method, problem, fit, Sampling(num_draws=50), key=KEY)
+    assert found.kind == kind
+    if found.lower is not None:
+        assert found.lower < fit.value < found.upper
+
+
+def test_a_method_that_trains_is_trained_on_each_draw():
+    problem = random_mdp().problem(20, seed=0)
+    method = replace(REGISTRY["td"].make(), num_steps=5, num_records=1)
+    fit = method.fit(problem, key=KEY)
+    found = uncertainty(method, problem, fit, Sampling(num_trained_draws=3), key=KEY)
+    assert found.kind == "Student's t with the spread of 3 draws of episodes"
+    assert len(set(found.replicates)) == 3
+    assert found.lower < fit.value < found.upper
+
+
+def test_no_interval_from_one_episode_or_without_draws():
+    problem = MDP.problem(1, seed=0)
+    fit = AverageReward().fit(problem, key=KEY)
+    assert uncertainty(AverageReward(), problem, fit, Sampling(), key=KEY).kind.endswith("the log has one episode")
+    none = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, Sampling(num_draws=0), key=KEY)
+    assert none.kind == "no interval: no draws were asked for"
+    for wrong in ({"level": 1.0}, {"num_draws": -1}):
+        with pytest.raises(ad.SettingError):
+            Sampling(**wrong)
+
+
+def test_bias_correction_of_an_estimator():
+    problem = MDP.problem(40, seed=0)
+    method = ImportanceSampling.weighted()
+    fit = method.fit(problem, key=KEY)
+    draws = draw_values(method, problem, 500, 0, key=KEY)
+    low, high = bias_corrected_interval(method, problem, fit, draws, 0.9, KEY)
+    assert draws.min() <= low < fit.value < high <= draws.max()
+
+
+def test_what_the_behaviour_policy_earns():
+    """On a cut log: the whole of J(μ), not the part before the cut."""
+    mdp = replace(sticky_chain(), target=sticky_chain().behaviour)
+    problem = mdp.problem(2_000, seed=0)
+    value, draws = behaviour_value(problem, 5, 0, key=KEY)
+    part = REGISTRY["behaviour-return"].make().fit(problem, key=KEY).value
+    assert value == pytest.approx(mdp.value, abs=0.015)
+    assert part < mdp.value - 0.03
+    assert np.std(draws) > 0
+
+
+def test_differences_are_of_pairs():
+    draws = np.random.default_rng(0).standard_normal(300)
+    found = difference(1.5, 1.0, draws + 0.5, draws, 0.95)
+    assert (found.value, found.lower, found.upper) == pytest.approx((0.5, 0.5, 0.5))
+    assert found.judgement == "better"
+    assert difference(1.0, 1.5, draws, draws + 0.5, 0.95).judgement == "worse"
+    apart = difference(1.0, 1.0, draws, draws[::-1], 0.95)
+    assert apart.judgement == "not to be told apart"
+    assert "95% interval" in apart.in_words("{:.2f}".format)

@@ -1,0 +1,129 @@
+"""The verdict: never "supported" on a log that something is wrong with, and it says what."""
+
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.demo import load_demo
+from conftest import columns_of
+from exact_mdps import as_policy, early_termination
+
+
+def changed(log, **columns):
+    return ad.LoggedDataset(**columns_of(log) | columns)
+
+
+def of_mdp():
+    mdp = early_termination()
+    return mdp.sample(150, seed=0), mdp.policy, mdp.discount
+
+
+def of_demo(name):
+    demo = load_demo(name)
+    return demo.dataset, demo.policy, demo.discount
+
+
+LOGS = {
+    "exact MDP": of_mdp,
+    "CartPole-v1": lambda: of_demo("CartPole-v1"),
+    "Hopper-v5": lambda: of_demo("Hopper-v5"),
+}
+
+
+@pytest.fixture(scope="module", params=LOGS.values(), ids=LOGS)
+def case(request):
+    return request.param()
+
+
+def verdict_on(log, policy, discount, num_draws=0):
+    return ad.evaluate(log, policy, discount, estimators=["recommended"], num_draws=num_draws).verdict
+
+
+def test_a_sound_log_supports_its_number(case):
+    found = verdict_on(*case, num_draws=40)
+    assert found.level == "supported"
+    assert "no rule finds fault" in found.reasons[0]
+    assert found.remedies == ()
+
+
+def test_no_overlap_discrete():
+    """The log takes action 0 alone, the policy action 1."""
+    mdp = early_termination()
+    log = mdp.sample(150, seed=0)
+    first = changed(log, action=np.zeros_like(log.action), behaviour_log_prob=np.zeros(len(log.step)))
+    found = verdict_on(first, as_policy(np.tile([0.0, 1.0], (5, 1))), 0.9)
+    assert found.level == "not supported"
+    assert any("never logged" in reason for reason in found.reasons)
+    assert any("more like the log" in remedy for remedy in found.remedies)
+
+
+def test_no_overlap_continuous():
+    """The log's actions lie ten standard deviations from the policy's."""
+    demo = load_demo("Hopper-v5")
+    log = demo.dataset
+    spread = np.exp(demo.policy.log_std)
+    found = verdict_on(changed(log, action=log.action + 10 * spread), demo.policy, 0.95)
+    assert found.level == "not supported"
+
+
+def test_one_episode_holds_all_the_weight(case):
+    log, policy, discount = case
+    lucky = log.episode == log.episode[log.lengths[:5].sum()]  # in the sixth, μ is said to have been surprised
+    surprised = log.behaviour_log_prob - np.where(lucky & (log.step < 4), 5.0, 0.0)
+    found = verdict_on(changed(log, behaviour_log_prob=surprised), policy, discount)
+    assert found.level != "supported"
+    assert any("alone holds" in reason or "average" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8])
+def test_wrong_probabilities_by_a_constant_factor(case, factor):
+    log, policy, discount = case
+    wrong = changed(log, behaviour_log_prob=log.behaviour_log_prob + np.log(factor))
+    found = verdict_on(wrong, policy, discount)
+    assert found.level == "not supported"
+    assert "where 1 is right" in found.reasons[0]
+    assert "check behaviour_log_prob" in found.remedies[0]
+
+
+def test_copies_of_episodes(case):
+    log, policy, discount = case
+    twice = log.select_episodes(np.repeat(np.arange(log.num_episodes), 2))
+    found = verdict_on(twice, policy, discount)
+    assert found.level != "supported"
+    assert any("copies of others" in reason for reason in found.reasons)
+
+
+def test_a_wild_reward(case):
+    log, policy, discount = case
+    reward = log.reward.copy()
+    reward[17] += 1_000 * (1 + np.abs(reward).max())
+    found = verdict_on(changed(log, reward=reward), policy, discount)
+    assert found.level != "supported"
+    assert any("a single row makes" in reason for reason in found.reasons)
+
+
+def test_what_lies_beyond_the_cut(case):
+    log, policy, _ = case
+    short = log.step < 3
+    columns = {name: column[short] for name, column in columns_of(log).items()}
+    columns["truncated"] = (columns["step"] == 2) & ~columns["terminated"]
+    found = verdict_on(ad.LoggedDataset(**columns), policy, 0.99)
+    assert found.level == "not supported"
+    assert any("beyond the cut" in reason for reason in found.reasons)
+    assert any("longer episodes" in remedy for remedy in found.remedies)
+
+
+def test_few_episodes(case):
+    log, policy, discount = case
+    found = verdict_on(log.select_episodes(np.arange(8)), policy, discount)
+    assert found.level == "not supported"
+    assert "the log has 8 episodes" in found.reasons
+
+
+def test_a_method_that_does_not_apply_supports_nothing():
+    mdp = early_termination()
+    columns = columns_of(mdp.sample(50, seed=0))
+    del columns["behaviour_log_prob"]
+    found = ad.evaluate(ad.LoggedDataset(**columns), None, 0.9, estimators=["recommended"]).verdict
+    assert found.level == "not supported"
+    assert "not applicable" in found.reasons[0]

@@ -1,0 +1,126 @@
+"""The report: what it says, and that nothing from outside gets through unescaped."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import average_dice as ad
+from average_dice.report import fragment, page
+from average_dice.report.charts import Scale, forest, short
+from exact_mdps import early_termination
+
+
+class Tags(HTMLParser):
+    """Counts tags, and checks that they close in order."""
+
+    VOID = ("meta", "circle", "line", "rect", "polyline", "img", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def text(evaluation):
+    return page(evaluation.to_dict())
+
+
+def test_it_says_the_answer_first(text, evaluation):
+    estimate = evaluation.recommended_estimate
+    answer = text.index(f'<p class="value">{short(estimate.value)}')
+    assert text.index(f"<strong>{evaluation.verdict.level}</strong>") < answer < text.index("<h2>Estimates</h2>")
+    assert f"{short(estimate.lower)} to {short(estimate.upper)}" in text
+    for part in ("weights", "diagnostics", "states", "curves", "log", "settings"):
+        assert f'<section id="{part}">' in text
+    assert evaluation.dataset["sha256"] in text
+    assert all(version in text for version in evaluation.versions.values())
+
+
+def test_it_needs_nothing_from_elsewhere(text):
+    tags = Tags(text)
+    assert not re.search(r"(src|href|action)\s*=", re.sub(r"&[a-z]+;|&#\d+;[^<]*", "", text))
+    assert "url(" not in text
+    assert "@import" not in text
+    assert not [tag for tag, _ in tags.found if tag in ("script", "img", "link", "iframe", "object")]
+
+
+def test_strings_from_outside_stay_text(text, evaluation):
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") >= 5  # the task, the metadata, the method in chart and table, the command
+    assert "onerror" in text
+    assert "<img" not in text
+    assert "<script" not in fragment(evaluation.to_dict())
+
+
+def test_charts_have_words_for_those_who_do_not_see_them(text):
+    charts = [attributes for tag, attributes in Tags(text).found if tag == "svg"]
+    assert len(charts) == 5
+    assert all(chart["role"] == "img" and len(chart["aria-label"]) > 20 for chart in charts)
+
+
+def test_from_json_it_is_the_same(text, evaluation, tmp_path):
+    evaluation.to_json(tmp_path / "r.json")
+    assert page(json.loads((tmp_path / "r.json").read_text())) == text
+    evaluation.to_html(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == text
+
+
+def test_in_a_notebook(evaluation):
+    found = evaluation._repr_html_()
+    assert Tags(found).found[0][0] == "div"
+    assert found.count("<svg") == 1
+
+
+def test_without_a_value_without_probabilities_and_with_one_episode():
+    mdp = early_termination()
+    log = mdp.sample(30, seed=0)
+    columns = {name: getattr(log, name) for name in ad.data.columns.REQUIRED}
+    unknown = ad.LoggedDataset(**columns)
+    for found in (
+        ad.evaluate(unknown, None, 0.9),
+        ad.evaluate(unknown, mdp.policy, 0.9, num_draws=5),
+        ad.evaluate(log.select_episodes(np.array([0])), mdp.policy, 0.9),
+    ):
+        made = page(found.to_dict())
+        Tags(made)
+        assert f"<strong>{found.verdict.level}</strong>" in made
+        assert found.verdict.level == "not supported" or "no rule finds fault" in made
+
+
+def test_a_forest_with_values_far_off():
+    def one(name, value, lower=None, upper=None):
+        return {"estimator": name, "value": value, "lower": lower, "upper": upper}
+
+    drawn = forest(
+        [one("best", 1.0, 0.9, 1.1), one("near", 1.2), one("far", 1e9), one("low", -1e9, -2e9, 3.0)], "best", 1.05
+    )
+    assert drawn.count("<circle") == 2
+    assert "▸" in drawn
+    assert "◂" in drawn
+    places = [float(place) for place in re.findall(r'(?:cx|x1|x2)="([-0-9.]+)"', drawn)]
+    assert all(0 <= place <= 480 for place in places)
+    assert forest([one("none", None)], "best", None) == ""
+
+
+def test_ticks_are_round_and_within():
+    for low, high in ((0.0, 1.0), (-3e-9, 2e-9), (12345.0, 12399.0), (-1e20, 1e20)):
+        ticks = Scale(low, high, 0, 1).ticks()
+        assert 2 <= len(ticks) <= 6
+        assert all(low - 1e-9 * (high - low) <= tick <= high + 1e-9 * (high - low) for tick in ticks)
+    assert Scale(1.0, 1.0, 0, 1).ticks() == [1.0]

@@ -1,0 +1,59 @@
+"""compare: which policy earns more, on the same draws of episodes."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import average_dice as ad
+from exact_mdps import as_policy, early_termination
+
+MDP = early_termination()
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The target, a policy that takes the better action of each state more often, and one that takes the worse."""
+    better = MDP.reward.argmax(axis=1)
+    good = np.where(np.arange(2) == better[:, None], 0.8, 0.2)
+    policies = {"target": MDP.policy, "good": as_policy(good), "bad": as_policy(1 - good)}
+    truths = {
+        "target": MDP.value,
+        "good": replace(MDP, target=good).value,
+        "bad": replace(MDP, target=1 - good).value,
+    }
+    return ad.compare(MDP.sample(150, seed=0), policies, 0.9, num_draws=40), truths
+
+
+def test_differences_contain_the_truth_and_tell_good_from_bad(found):
+    comparison, truths = found
+    behaviour = replace(MDP, target=MDP.behaviour).value
+    for (one, other), gap in comparison.differences.items():
+        expected = truths[one] - truths.get(other, behaviour)
+        width = gap.upper - gap.lower
+        assert gap.lower - width < expected < gap.upper + width
+    assert comparison.differences["good", "bad"].judgement == "better"
+    assert comparison.differences["bad", "behaviour"].judgement == "worse"
+    assert comparison.best == "good"
+
+
+def test_text_and_json(found, tmp_path):
+    comparison, _ = found
+    text = str(comparison)
+    assert all(name in text for name in ("target", "good", "bad", "behaviour", "verdict"))
+    comparison.to_json(tmp_path / "c.json")
+    content = json.loads((tmp_path / "c.json").read_text())
+    assert [one["policy"] for one in content["policies"]] == ["target", "good", "bad"]
+    assert len(content["differences"]) == 6
+    assert content["best"] == "good"
+
+
+def test_bad_input():
+    log = MDP.sample(12, seed=0)
+    with pytest.raises(ad.SettingError, match="at least one policy"):
+        ad.compare(log, {}, 0.9)
+    with pytest.raises(ad.SettingError, match="choose another"):
+        ad.compare(log, {"behaviour": MDP.policy}, 0.9)
+    with pytest.raises(ad.SettingError, match="at least two draws"):
+        ad.compare(log, {"one": MDP.policy}, 0.9, num_draws=1)
