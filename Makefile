@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-training test-benchmark test-browser check bench docs exact-errors steps clean help
+.PHONY: demo test test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -43,6 +43,12 @@ docs: $(VENV)/dev            ## build the documentation into docs/_build
 
 exact-errors: $(VENV)/dev            ## make the table of errors on exact MDPs again (minutes)
 	$(BIN)/python tools/exact_errors.py
+
+screenshots: $(VENV)/browser            ## make the pictures of the report in the documentation again
+	$(BIN)/python tools/screenshots.py
+
+coverage: $(VENV)/dev            ## how often intervals contain the truth on exact MDPs (hours; goes on where it stopped)
+	$(BIN)/python tools/interval_coverage.py
 
 steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)
 	$(BIN)/python tools/steps.py

@@ -56,7 +56,9 @@ def test_demo_prints_the_errors_it_made():
     for line, name in zip(lines, DEMOS, strict=True):
         shown = load_demo(name)
         assert f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f}" in text
-        value, _, error = line.replace("★", "").split("│")[2:5]
+        value, interval, error = line.replace("★", "").split("│")[2:5]
+        low, high = map(float, interval.split(" to "))
+        assert low <= float(value) <= high
         assert float(error) == pytest.approx(float(value) - shown.truth, abs=1e-4)
         assert abs(float(error)) < 0.01
 
@@ -96,7 +98,7 @@ def test_compare(tmp_path):
     out = tmp_path / "compared.json"
     common = (small, "--discount", 0.9, "--draws", 5)
     text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
-    assert "not to be told apart" in text
+    assert "Differences on the same draws of episodes" in text
     content = json.loads(out.read_text())
     pairs = [(one["policy"], one["other"]) for one in content["differences"]]
     assert pairs == [(str(POLICY), "behaviour"), ("CartPole-v1", "behaviour"), (str(POLICY), "CartPole-v1")]

@@ -22,6 +22,7 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(block, names)
     assert (tmp_path / "result.json").exists()
+    assert (tmp_path / "report.html").exists()
     assert "average-dice-blend" in capsys.readouterr().out
 
 

@@ -69,7 +69,7 @@ class Comparison:
         gain = first.against_behaviour
         if gain is not None:
             values.add_row(Text(BEHAVIOUR), short(gain.baseline), "", "")
-        apart = Table(title="Differences on the same draws of episodes", title_justify="left")
+        apart = Table(title="Differences on the same draws of episodes", title_justify="left", padding=(0, 0))
         for heading in ("policy", "against", "more by", "interval", ""):
             apart.add_column(heading, justify="right" if heading in ("more by", "interval") else "left")
         for (name, other), gap in self.differences.items():
@@ -126,7 +126,12 @@ def compare(
     for one, other in combinations(evaluations, 2):
         here, there = evaluations[one], evaluations[other]
         differences[one, other] = difference(
-            _value(here), _value(there), here.draws[RECOMMENDED], there.draws[RECOMMENDED], level
+            _value(here),
+            _value(there),
+            here.draws[RECOMMENDED],
+            there.draws[RECOMMENDED],
+            level,
+            dataset.num_episodes,
         )
     return Comparison(evaluations, differences)
 

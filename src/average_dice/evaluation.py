@@ -99,17 +99,17 @@ class Evaluation:
         table = Table(title=f"J(π) at discount {self.discount}, a reward per step", title_justify="left")
         table.add_column("estimator", no_wrap=True)
         level = next((found.level for found in self.estimates.values() if found.level is not None), 0.95)
-        errors = ["error"] if truth is not None else []
-        for heading in ("value", f"{level:.0%} interval", "discounted return", *errors, "seconds"):
+        last = "return" if truth is None else "error"  # the discounted return, if there is room for it
+        for heading in ("value", f"{level:.0%} interval", last, "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
         for name, found in self.estimates.items():
             label = Text(f"{name} ★", style="bold") if name == self.recommended else Text(name)
             if found.value is None:
-                numbers = ["–"] * (4 if truth is not None else 3)
+                numbers = ["–"] * 3
             else:
                 interval = "–" if found.lower is None else f"{short(found.lower)} to {short(found.upper)}"
-                numbers = [short(found.value), interval, short(found.value / (1 - self.discount))]
-                numbers += [f"{found.value - truth:+.4f}"] if truth is not None else []
+                shown = short(found.value / (1 - self.discount)) if truth is None else f"{found.value - truth:+.4f}"
+                numbers = [short(found.value), interval, shown]
             table.add_row(label, *numbers, f"{found.seconds:.2f}")
         notes = [
             Text(f"{name}: {'; '.join(said)}")
@@ -236,7 +236,7 @@ def _against_behaviour(
     if value is None or draws is None:
         return None
     behaviour, behaviour_draws = behaviour_value(problem, len(draws), sampling.seed, key=key)
-    return difference(value, behaviour, draws, behaviour_draws, sampling.level)
+    return difference(value, behaviour, draws, behaviour_draws, sampling.level, problem.dataset.num_episodes)
 
 
 def _summary(dataset: LoggedDataset) -> dict[str, Any]:

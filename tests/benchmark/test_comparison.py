@@ -1,6 +1,7 @@
 """The recommended estimator against others, from made-up results whose ratios are known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,3 +86,21 @@ def test_the_interval_lies_around_the_ratio_where_logs_differ(tmp_path):
     fqe = next(rival for rival in compare(tmp_path).rivals if rival.estimator == "fqe")
     assert fqe.ratio == pytest.approx(0.1 / np.sqrt((0.2**2 + 0.4**2) / 2))
     assert fqe.lower < fqe.ratio < fqe.upper
+
+
+def test_who_ran_on_few_logs_is_set_against_our_error_on_all(tmp_path):
+    """Ours is 0.1 on log 0 and 0.5 on the others; theirs is 0.01 on log 0, the only one it has: luck, perhaps."""
+
+    def error(unit, method):
+        if method.estimator == RECOMMENDED:
+            return 0.1 if unit.log == 0 else 0.5
+        return 0.01 if unit.log == 0 else None
+
+    fill(tmp_path, "robustness", error, plan=replace(PLAN, logs=4, estimators=(RECOMMENDED, "wpdis")))
+    found = compare(tmp_path)
+    (rival,) = found.rivals
+    ours = np.sqrt((0.1**2 + 3 * 0.5**2) / 4)
+    assert rival.ratio == pytest.approx(ours / 0.01)
+    assert rival.lower < rival.ratio < rival.upper
+    assert rival.logs == 1
+    assert found.far == ()

@@ -10,8 +10,16 @@ from average_dice.inference.tails import pareto_k
 
 
 def test_percentiles_leave_half_of_the_rest_on_each_side():
-    low, high = percentile(np.arange(1001.0), 0.95)
-    assert (low, high) == pytest.approx((25, 975))
+    low, high = percentile(np.arange(1.0, 1000.0), 0.95, 10**9)
+    assert (low, high) == pytest.approx((25, 975))  # of 999, the 25th from either end
+    assert percentile(np.arange(1.0, 40.0), 0.95, 10**9) == pytest.approx((1, 39))
+
+
+def test_percentiles_of_few_episodes_are_wider():
+    """Of K normal values the bootstrap's interval is then Student's t, up to the noise of the draws."""
+    values = np.random.default_rng(0).standard_normal(12)
+    draws = values.mean() + np.random.default_rng(1).standard_normal(400_000) * values.std() / np.sqrt(12)
+    assert percentile(draws, 0.95, 12) == pytest.approx(student_t(values, 0.95), abs=0.01)
 
 
 def test_student_t_is_that_of_scipy():
@@ -30,7 +38,7 @@ def test_bias_correction_is_that_of_scipy():
     width = found.confidence_interval.high - found.confidence_interval.low
     assert low == pytest.approx(found.confidence_interval.low, abs=0.02 * width)
     assert high == pytest.approx(found.confidence_interval.high, abs=0.02 * width)
-    plain = percentile(values[draws].mean(axis=1), 0.95)
+    plain = percentile(values[draws].mean(axis=1), 0.95, 10**9)
     assert low > plain[0] + 0.02 * width
     assert high > plain[1] + 0.02 * width
 
@@ -38,7 +46,7 @@ def test_bias_correction_is_that_of_scipy():
 def test_bias_correction_of_replicates_that_need_none_is_nothing():
     replicates = np.linspace(-1, 1, 2001)
     low, high = bias_corrected(0.0, replicates, np.array([-1.0, 0.0, 1.0]), 0.95)
-    assert (low, high) == pytest.approx(percentile(replicates, 0.95), abs=1e-6)
+    assert (low, high) == pytest.approx(percentile(replicates, 0.95, 10**9), abs=1e-6)
 
 
 def test_bias_correction_where_every_replicate_lies_on_one_side():

@@ -85,12 +85,12 @@ def test_draws_on_which_it_fails():
 
     values = draw_values(Moody(), MDP.problem(20, seed=0), 50, 0, key=KEY)
     assert 0 < np.isnan(values).sum() < 50
-    found = of_replicates(1.0, values, 0.95)
+    found = of_replicates(1.0, values, 0.95, 20)
     assert found.lower is None
     assert "it fails on" in found.kind
     values[:] = np.linspace(0, 1, 50)
     values[7] = np.nan
-    assert of_replicates(0.5, values, 0.95).kind == "percentiles of 50 draws of episodes, 1 failed"
+    assert of_replicates(0.5, values, 0.95, 20).kind == "percentiles of 50 draws of episodes, 1 failed"
 
 
 def test_without_a_critic_doubly_robust_is_importance_sampling():
@@ -194,10 +194,10 @@ def test_what_the_behaviour_policy_earns():
 
 def test_differences_are_of_pairs():
     draws = np.random.default_rng(0).standard_normal(300)
-    found = difference(1.5, 1.0, draws + 0.5, draws, 0.95)
+    found = difference(1.5, 1.0, draws + 0.5, draws, 0.95, 20)
     assert (found.value, found.lower, found.upper) == pytest.approx((0.5, 0.5, 0.5))
     assert found.judgement == "better"
-    assert difference(1.0, 1.5, draws, draws + 0.5, 0.95).judgement == "worse"
-    apart = difference(1.0, 1.0, draws, draws[::-1], 0.95)
+    assert difference(1.0, 1.5, draws, draws + 0.5, 0.95, 20).judgement == "worse"
+    apart = difference(1.0, 1.0, draws, draws[::-1], 0.95, 20)
     assert apart.judgement == "not to be told apart"
     assert "95% interval" in apart.in_words("{:.2f}".format)

@@ -4,6 +4,7 @@
 - robustness: one axis at a time around main: discount, transitions, length of episodes, noise.
 - tuning: the paper's grid for its own method, with and without the truth.
 - ablation: the paper's method with and without the regulariser of the mass.
+- trust: the recommended estimator with its interval and verdict, at the settings of robustness.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from itertools import product
 from types import MappingProxyType
 
 from ..errors import SettingError
-from ..estimators import REGISTRY
+from ..estimators import RECOMMENDED, REGISTRY
 from .runs import fingerprint
 from .targets import policy_hash
 from .tasks import DISCOUNTS, TRANSITIONS, Task, find_task
@@ -20,6 +21,18 @@ from .units import Method, Setting, Unit
 
 PAPER = "average-dice-paper"  # the method that tuning and ablation are about
 AXES = ("discount", "transitions", "max_steps", "noise")
+
+
+def settings_along(axes: tuple[str, ...], task: Task) -> list[Setting]:
+    """The settings of the axes, one at a time around that of main."""
+    middle = Setting.of(task)
+    grids = {
+        "discount": [replace(middle, discount=value) for value in DISCOUNTS],
+        "transitions": [replace(middle, transitions=value) for value in TRANSITIONS],
+        "max_steps": [replace(middle, max_steps=value) for value in task.lengths],
+        "noise": [replace(middle, noise=value) for value in task.noises],
+    }
+    return list(dict.fromkeys(setting for axis in axes for setting in grids[axis]))
 
 
 @dataclass(frozen=True)
@@ -61,14 +74,7 @@ class Robustness(Main):
     axes: tuple[str, ...] = AXES
 
     def settings(self, task: Task) -> list[Setting]:
-        middle = Setting.of(task)
-        grids = {
-            "discount": [replace(middle, discount=value) for value in DISCOUNTS],
-            "transitions": [replace(middle, transitions=value) for value in TRANSITIONS],
-            "max_steps": [replace(middle, max_steps=value) for value in task.lengths],
-            "noise": [replace(middle, noise=value) for value in task.noises],
-        }
-        return list(dict.fromkeys(setting for axis in self.axes for setting in grids[axis]))
+        return settings_along(self.axes, task)
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,22 @@ class Ablation:
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 
 
+@dataclass(frozen=True)
+class Trust:
+    """The recommended estimator with its interval from `draws` draws of episodes, at every setting of robustness."""
+
+    tasks: tuple[str, ...]
+    logs: int
+    draws: int
+    axes: tuple[str, ...] = AXES
+
+    def units(self, experiment: str) -> Iterator[Unit]:
+        method = _method(RECOMMENDED, options={"draws": float(self.draws)})
+        for log, name in product(range(self.logs), self.tasks):
+            for setting in settings_along(self.axes, find_task(name)):
+                yield Unit(experiment, name, policy_hash(name), setting, log, 1, (method,))
+
+
 def _method(
     name: str, steps: int | None = None, every: int = 1, options: Mapping[str, float] = MappingProxyType({})
 ) -> Method:
@@ -122,13 +144,14 @@ def _method(
     return replace(plain, settings=fingerprint(plain))
 
 
-Plan = Main | Robustness | Tuning | Ablation
+Plan = Main | Robustness | Tuning | Ablation | Trust
 
 EXPERIMENTS: dict[str, type[Plan]] = {
     "main": Main,
     "robustness": Robustness,
     "tuning": Tuning,
     "ablation": Ablation,
+    "trust": Trust,
 }
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -14,6 +14,8 @@ import jax
 from ..data import LoggedDataset
 from ..errors import NotApplicable, SettingError
 from ..estimators import REGISTRY, SRDICE, AverageDICE, Estimator
+from ..inference.diagnostics import diagnose
+from ..inference.uncertainty import Sampling, uncertainty
 from ..models import NetworkRegression
 from ..models.held_out import HeldOut
 from ..problem import Problem
@@ -39,7 +41,10 @@ def run(unit: Unit) -> list[Row]:
     for one in unit.each():
         (method,) = one.methods
         start = time.perf_counter()
-        fits = _fits(make(method), problem, keys)
+        if draws := method.options.get("draws"):
+            fits = [_with_interval(make(method), problem, key, int(draws)) for key in keys]
+        else:
+            fits = _fits(make(method), problem, keys)
         seconds = (time.perf_counter() - start) / len(keys)
         for seed, fit in enumerate(fits):
             rows.append(
@@ -75,10 +80,25 @@ def _fits(estimator: Estimator, problem: Problem, keys: Sequence[jax.Array]) -> 
     return [row for key in keys for row in _fits(estimator, problem, [key])]
 
 
+def _with_interval(estimator: Estimator, problem: Problem, key: jax.Array, num_draws: int) -> Row:
+    """The fit with all that the verdict looks at, so that it can be judged again by other rules."""
+    fit = estimator.fit(problem, key=key)
+    found = uncertainty(estimator, problem, fit, Sampling(num_draws=num_draws), key=key)
+    of_log = replace(diagnose(problem, key=key), weights=(), by_step=())
+    content = {
+        "lower": found.lower,
+        "upper": found.upper,
+        "episodes": problem.dataset.num_episodes,
+        "fit": dict(fit.diagnostics),
+        "log": asdict(of_log),
+    }
+    return {**_outcome(fit), "diagnostics": json.dumps(content)}
+
+
 def make(method: Method) -> Estimator:
     """The estimator, with the training length and the options of the method."""
     estimator = REGISTRY[method.estimator].make()
-    if method.options:
+    if method.options and "draws" not in method.options:
         if not (isinstance(estimator, AverageDICE) and isinstance(estimator.model, NetworkRegression)):
             raise SettingError(f"{method.estimator} has no options to vary.")
         options: dict[str, Any] = dict(method.options)

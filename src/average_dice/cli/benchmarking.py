@@ -10,7 +10,9 @@ from .app import app, make_console, training
 
 @app.command()
 def benchmark(
-    experiment: Annotated[str, typer.Argument(help="main, robustness, tuning, ablation, claims, or comparison.")],
+    experiment: Annotated[
+        str, typer.Argument(help="main, robustness, tuning, ablation, trust, claims, or comparison.")
+    ],
     out: Annotated[Path, typer.Option(help="The folder of results; what is there already is not done again.")],
     preset: Annotated[str, typer.Option(help="smoke, standard, paper, or a TOML file of your own.")] = "standard",
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray.")] = "local",
@@ -25,7 +27,7 @@ def benchmark(
 
     Example: `average-dice benchmark main --preset standard --out results/standard`
     """
-    from ..benchmark import choices, comparison
+    from ..benchmark import choices, comparison, trust
     from ..benchmark.claims import as_table, judge, write_claims
     from ..benchmark.executors import find_executor
     from ..benchmark.experiments import find_experiment
@@ -63,8 +65,14 @@ def benchmark(
                 )
 
             run_experiment(experiment, plan, out, chosen, finished)
-        for path in draw(out, experiment):
+        for path in draw(out, experiment) if experiment != "trust" else []:
             console.print(f"Drawn: {path}", style="dim")
+    if experiment == "trust":
+        verdicts = trust.judged(out)
+        console.print(trust.as_table(verdicts))
+        if not summary:
+            console.print(f"Written: {trust.write_trust(verdicts, out)}", style="dim")
+        return
     if experiment != "tuning":  # 80 combinations
         console.print(overview(out, experiment))
         return

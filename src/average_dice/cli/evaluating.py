@@ -148,7 +148,10 @@ def compare(
 
     if json is not None:
         check_writable(json)
-    policies = {str(one): find_policy(one) for one in policy}
+    names = [one.stem for one in policy]
+    policies = {
+        name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
+    }
     log = read_dataset(*data)
     console = make_console()
     with training(console) as starting:

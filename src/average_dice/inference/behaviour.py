@@ -55,9 +55,11 @@ def behaviour_value(problem: Problem, num_draws: int, seed: int, *, key: jax.Arr
     return value, draw_values(method, as_it_was, num_draws, seed, key=key)
 
 
-def difference(value: float, baseline: float, draws: Draws, baseline_draws: Draws, level: float) -> Difference:
+def difference(
+    value: float, baseline: float, draws: Draws, baseline_draws: Draws, level: float, num_episodes: int
+) -> Difference:
     """Percentiles of the differences on each draw."""
     apart = draws - baseline_draws
     apart = apart[np.isfinite(apart)]
-    lower, upper = percentile(apart, level) if len(apart) else (None, None)
+    lower, upper = percentile(apart, level, num_episodes) if len(apart) else (None, None)
     return Difference(value - baseline, lower, upper, level, baseline)

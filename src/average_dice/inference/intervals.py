@@ -10,10 +10,21 @@ Interval = tuple[float, float]
 Values = Float[np.ndarray, " value"]
 
 
-def percentile(replicates: Values, level: float) -> Interval:
-    """The middle part of the bootstrap's replicates (Efron, 1979)."""
-    tail = (1 - level) / 2
-    low, high = np.quantile(replicates, [tail, 1 - tail])
+def percentile(replicates: Values, level: float, num_episodes: int) -> Interval:
+    """The middle part of the bootstrap's replicates (Efron, 1979), made wider for few episodes.
+
+    Draws of K episodes spread less than logs do, by √((K − 1)/K), and a normal distribution has lighter tails than
+    Student's: the share left on each side is Φ(−√(K/(K − 1)) t) in place of Φ(−z) (Hesterberg, 2015).
+    """
+    reach = np.sqrt(num_episodes / (num_episodes - 1)) * stats.t.ppf(0.5 + level / 2, num_episodes - 1)
+    tail = float(stats.norm.cdf(-reach))
+    low, high = _quantiles(replicates, [tail, 1 - tail])
+    return low, high
+
+
+def _quantiles(replicates: Values, shares: list[float]) -> tuple[float, float]:
+    """The share p of n replicates lies below the one at place p (n + 1), so that few of them do not bias it."""
+    low, high = np.quantile(replicates, shares, method="weibull")
     return float(low), float(high)
 
 
@@ -34,8 +45,7 @@ def bias_corrected(
     skew = float(np.sum(apart**3)) / (6 * spread**1.5) if spread > 0 else 0.0
     tail = (1 - level) / 2
     moved = centre + stats.norm.ppf([tail, 1 - tail])
-    low, high = np.quantile(replicates, stats.norm.cdf(centre + moved / (1 - skew * moved)))
-    return float(low), float(high)
+    return _quantiles(replicates, list(stats.norm.cdf(centre + moved / (1 - skew * moved))))
 
 
 def student_t(values: Values, level: float) -> Interval:

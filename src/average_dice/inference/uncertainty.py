@@ -67,7 +67,7 @@ def uncertainty(method: Estimator, problem: Problem, fit: Fit, sampling: Samplin
         replicates = draw_values(method, problem, sampling.num_trained_draws, sampling.seed, key=key)
     else:
         replicates = draw_values(method, problem, sampling.num_draws, sampling.seed, key=key)
-    return of_replicates(fit.value, replicates, sampling.level)
+    return of_replicates(fit.value, replicates, sampling.level, problem.dataset.num_episodes)
 
 
 def draw_values(
@@ -77,7 +77,8 @@ def draw_values(
     return replicate(method, problem, draws, key=key)
 
 
-def of_replicates(value: float, replicates: Float[np.ndarray, " draw"], level: float) -> Uncertainty:
+def of_replicates(value: float, replicates: Float[np.ndarray, " draw"], level: float, num_episodes: int) -> Uncertainty:
+    """Percentiles of what was drawn, if that is enough."""
     found = replicates[np.isfinite(replicates)]
     num_failed = len(replicates) - len(found)
     if num_failed > MOST_FAILURES * len(replicates) or len(found) < 2:
@@ -87,7 +88,7 @@ def of_replicates(value: float, replicates: Float[np.ndarray, " draw"], level: f
         kind = f"Student's t with the spread of {len(replicates)} draws of episodes{failed}"
         return Uncertainty(*from_few(value, found, level), kind, replicates)
     kind = f"percentiles of {len(replicates)} draws of episodes{failed}"
-    return Uncertainty(*percentile(found, level), kind, replicates)
+    return Uncertainty(*percentile(found, level, num_episodes), kind, replicates)
 
 
 def bias_corrected_interval(
