@@ -66,14 +66,14 @@ def test_demo_prints_the_errors_it_made():
 def test_evaluate_and_its_json(tmp_path):
     out = tmp_path / "result.json"
     page, again = tmp_path / "report.html", tmp_path / "again.json"
-    same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--draws", 5)
+    same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--draws", 2)
     text = run(*same, "--json", out, "--report", page)
     content = json.loads(out.read_text())
     assert f"{content['estimates'][0]['value']:.4f}" in text
     assert content["dataset"]["sha256"] == DEMO.dataset.sha256
     assert content["dataset"]["transitions"] == DEMO.dataset.num_transitions
     assert content["dataset"]["episodes"] == DEMO.dataset.num_episodes
-    assert "--draws 5" in content["command"]
+    assert "--draws 2" in content["command"]
     run(*same, "--json", again)
     estimates = [json.loads(path.read_text())["estimates"] for path in (out, again)]
     numbers = [[(found["value"], found["lower"], found["upper"]) for found in some] for some in estimates]
@@ -96,7 +96,7 @@ def test_compare(tmp_path):
     small = tmp_path / "log.parquet"
     ad.write_dataset(DEMO.dataset.select_episodes(np.arange(15)), small)
     out = tmp_path / "compared.json"
-    common = (small, "--discount", 0.9, "--draws", 5)
+    common = (small, "--discount", 0.9, "--draws", 2)
     text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
     assert "Differences on the same draws of episodes" in text
     content = json.loads(out.read_text())

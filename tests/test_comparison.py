@@ -23,7 +23,7 @@ def found():
         "good": replace(MDP, target=good).value,
         "bad": replace(MDP, target=1 - good).value,
     }
-    return ad.compare(MDP.sample(150, seed=0), policies, 0.9, num_draws=40), truths
+    return ad.compare(MDP.sample(150, seed=0), policies, 0.9, num_draws=15), truths
 
 
 def test_differences_contain_the_truth_and_tell_good_from_bad(found):

@@ -18,7 +18,7 @@ CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-line
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return ad.evaluate(MDP.sample(50, seed=0), MDP.policy, 0.9, estimators=CLOSED, num_draws=40, seed=3)
+    return ad.evaluate(MDP.sample(50, seed=0), MDP.policy, 0.9, estimators=CLOSED, num_draws=8, seed=3)
 
 
 def test_each_estimate_is_the_value_of_its_method(evaluation):

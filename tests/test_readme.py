@@ -15,8 +15,8 @@ PACKAGE = Path(ad.__file__).parent
 
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
-    shutil.copy(PACKAGE / "demo" / "CartPole-v1.parquet", tmp_path / "log.parquet")
-    shutil.copy(PACKAGE / "benchmark" / "targets" / "CartPole-v1.safetensors", tmp_path / "policy.safetensors")
+    shutil.copy(PACKAGE / "demo" / "Hopper-v5.parquet", tmp_path / "log.parquet")
+    shutil.copy(PACKAGE / "benchmark" / "targets" / "Hopper-v5.safetensors", tmp_path / "policy.safetensors")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):

@@ -55,8 +55,8 @@ class Evaluation:
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
-    fits: Mapping[str, Fit] = field(default_factory=dict, repr=False)
-    draws: Mapping[str, Float[np.ndarray, " draw"]] = field(default_factory=dict, repr=False)
+    fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
+    draws: Mapping[str, Float[np.ndarray, " draw"]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def recommended_estimate(self) -> Estimate | None:
@@ -162,7 +162,8 @@ def evaluate(
     - `features`: the two numbers of an observation that the map of states shows; its principal components if None.
     - `command` goes into the report; `starting` is called with the name of each method before it starts.
 
-    A method that the log or the policy cannot serve is reported with the reason and without a value.
+    A method that the log or the policy cannot serve is reported with the reason and without a value. The verdict is on
+    the recommended estimate; where that was not asked for, on the first.
 
     >>> evaluation = evaluate(data, policy, 0.95)  # doctest: +SKIP
     >>> print(evaluation)                          # doctest: +SKIP
@@ -173,6 +174,8 @@ def evaluate(
     methods = (
         estimators if isinstance(estimators, Mapping) else {name: REGISTRY[name].make() for name in find(estimators)}
     )
+    if not methods:
+        raise SettingError("give at least one estimator.")
     problem = Problem(dataset, policy, discount)
     key = jax.random.key(seed)
     estimates, fits, draws = {}, {}, {}

@@ -52,7 +52,7 @@ def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
 
 
 def test_a_run_stores_what_the_verdict_needs(tmp_path):
-    plan = Trust(("CartPole-v1",), logs=1, draws=2, axes=("max_steps",))
+    plan = Trust(("Hopper-v5",), logs=1, draws=2, axes=("max_steps",))
     run_experiment("trust", plan, tmp_path, local(1))
     rows = trust.results(tmp_path, "trust")
     assert len(rows) == 4

@@ -10,6 +10,8 @@ import typer
 from ..files import check_writable
 from .app import app, find_policy, make_console, training
 
+DEMO_DRAWS = 40  # fewer than usual: nobody should have to wait for a demonstration
+
 Draws = Annotated[int, typer.Option(help="Draws of episodes for the intervals; 0 for no intervals.", min=0)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
@@ -38,7 +40,7 @@ def demo(
             f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
         )
         with training(console) as starting:
-            found = run(data, shown.policy, shown.discount, seed=seed, starting=starting)
+            found = run(data, shown.policy, shown.discount, num_draws=DEMO_DRAWS, seed=seed, starting=starting)
         console.print(found.rendered(truth=shown.truth))
         console.print(
             f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
