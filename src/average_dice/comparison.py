@@ -59,7 +59,7 @@ class Comparison:
         first = next(iter(self.evaluations.values()))
         estimate = first.estimates[RECOMMENDED]
         values = Table(title=f"J(π) at discount {first.discount}, by {RECOMMENDED}", title_justify="left")
-        for heading in ("policy", "value", f"{estimate.level or 0.95:.0%} interval", "verdict"):
+        for heading in ("policy", "value", f"{100 * (estimate.level or 0.95):g}% interval", "verdict"):
             values.add_column(heading, justify="left" if heading in ("policy", "verdict") else "right")
         for name, found in self.evaluations.items():
             one = found.estimates[RECOMMENDED]

@@ -20,17 +20,18 @@ from rich.text import Text
 from . import report
 from .data import LoggedDataset
 from .errors import NotApplicable, SettingError
-from .estimators import RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
+from .estimators import BASELINES, RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
 from .files import written_whole
 from .inference.behaviour import Difference, behaviour_value, difference
 from .inference.diagnostics import Diagnostics, diagnose
-from .inference.states import StateMap, map_states
+from .inference.states import StateMap, check_features, map_states
 from .inference.uncertainty import Sampling, Uncertainty, uncertainty
 from .inference.verdict import Verdict, judge
 from .policies import Policy
 from .problem import Problem
 
 INTERVAL = "interval: "  # begins the note that says of which kind it is
+ONLY_BASELINES = Verdict("not supported", ("only baselines were asked for, and they are the behaviour policy's",))
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Evaluation:
 
     `print` it, look at `recommended_estimate.value` and `verdict`, write it with `to_json` or `to_html`.
 
-    - `against_behaviour`: the recommended value minus what the behaviour policy itself earns, with its interval.
+    - `judged`: the estimate that the verdict is on; the recommended one, or the first that was asked for.
+    - `against_behaviour`: its value minus what the behaviour policy itself earns, with its interval.
     - `fits` and `draws` are what the methods found and their values on draws of episodes; not in the JSON.
     """
 
@@ -50,6 +52,7 @@ class Evaluation:
     recommended: str
     verdict: Verdict
     versions: Mapping[str, str]
+    judged: str | None = None
     diagnostics: Diagnostics | None = None
     against_behaviour: Difference | None = None
     states: StateMap | None = None
@@ -100,7 +103,7 @@ class Evaluation:
         table.add_column("estimator", no_wrap=True)
         level = next((found.level for found in self.estimates.values() if found.level is not None), 0.95)
         last = "return" if truth is None else "error"  # the discounted return, if there is room for it
-        for heading in ("value", f"{level:.0%} interval", last, "seconds"):
+        for heading in ("value", f"{100 * level:g}% interval", last, "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
         for name, found in self.estimates.items():
             label = Text(f"{name} ★", style="bold") if name == self.recommended else Text(name)
@@ -129,7 +132,8 @@ class Evaluation:
 
     def _verdict_lines(self) -> list[Text]:
         colour = {"supported": "green", "weak": "yellow", "not supported": "red"}[self.verdict.level]
-        lines = [Text(f"Verdict: {self.verdict.level}", style=f"bold {colour}")]
+        whose = f", of {self.judged}" if self.judged not in (None, self.recommended) else ""
+        lines = [Text(f"Verdict{whose}: {self.verdict.level}", style=f"bold {colour}")]
         lines += [Text(f"  · {reason}") for reason in self.verdict.reasons]
         lines += [Text(f"  → {remedy}", style="dim") for remedy in self.verdict.remedies]
         gain = self.against_behaviour
@@ -163,7 +167,7 @@ def evaluate(
     - `command` goes into the report; `starting` is called with the name of each method before it starts.
 
     A method that the log or the policy cannot serve is reported with the reason and without a value. The verdict is on
-    the recommended estimate; where that was not asked for, on the first.
+    the recommended estimate; where that was not asked for, on the first that is no baseline.
 
     >>> evaluation = evaluate(data, policy, 0.95)  # doctest: +SKIP
     >>> print(evaluation)                          # doctest: +SKIP
@@ -177,6 +181,7 @@ def evaluate(
     if not methods:
         raise SettingError("give at least one estimator.")
     problem = Problem(dataset, policy, discount)
+    check_features(problem, features)
     key = jax.random.key(seed)
     estimates, fits, draws = {}, {}, {}
     for name, method in methods.items():
@@ -188,14 +193,17 @@ def evaluate(
             draws[name] = found.replicates
     starting("diagnostics")
     diagnostics = diagnose(problem, key=key)
-    judged = RECOMMENDED if RECOMMENDED in estimates else next(iter(estimates))
+    judged = next((name for name in (RECOMMENDED, *estimates) if name in estimates and name not in BASELINES), None)
+    value = None if judged is None else estimates[judged].value
+    judged_draws = None if judged is None else draws.get(judged)
     return Evaluation(
         discount=discount,
         seed=seed,
         dataset=_summary(dataset),
         estimates=estimates,
         recommended=RECOMMENDED,
-        verdict=judge(estimates[judged], diagnostics, dataset.num_episodes),
+        verdict=ONLY_BASELINES if judged is None else judge(estimates[judged], diagnostics, dataset.num_episodes),
+        judged=judged,
         versions={
             "average-dice": version("average-dice"),
             "jax": jax.__version__,
@@ -203,8 +211,8 @@ def evaluate(
             "python": platform.python_version(),
         },
         diagnostics=diagnostics,
-        against_behaviour=_against_behaviour(problem, estimates[judged].value, draws.get(judged), sampling, key),
-        states=map_states(problem, fits.get(judged), features, key=key),
+        against_behaviour=_against_behaviour(problem, value, judged_draws, sampling, key),
+        states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
             for name, fit in fits.items()

@@ -12,7 +12,7 @@ from average_dice.benchmark.experiments import Trust
 from average_dice.benchmark.running import run_experiment
 from average_dice.inference.diagnostics import Diagnostics, Heavy
 
-SOUND = Diagnostics(0.01, 0.0, None, 1.0, 0.1, 0.8, 20.0, (), 0.3, (Heavy(3, 0.1),), (), 1.0, 0.0, 0.1)
+SOUND = Diagnostics(0.01, 0.0, None, 0.0, 1.0, 0.1, 0, 1.0, 0.1, 0.8, 20.0, (), 0.3, (Heavy(3, 0.1),), (), 1.0, 0.1)
 
 
 def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):

@@ -52,7 +52,7 @@ def test_episodes_by_hand():
     assert [one.episode for one in found.heaviest] == [7, 9]
     assert found.heaviest[0].share == pytest.approx(weights[0] / weights.sum())
     assert found.mean_ratio == pytest.approx(4.5 / 4)
-    assert found.mean_ratio_distance == pytest.approx((0.5 / 4) / (0.5 / 4))
+    assert found.mean_ratio_distance == pytest.approx(0.25 / (np.std([0.5, 0.0], ddof=1) / np.sqrt(2)))
     assert found.overlap == pytest.approx(3.5 / 4)
     assert found.beyond_cut == pytest.approx(0.25 / 2)
     assert found.largest_reward_share == pytest.approx(0.75**2 / (0.75**2 + 3 * 0.25**2))
@@ -102,6 +102,34 @@ def test_copies_of_episodes():
     twice = log.select_episodes(np.concatenate([np.arange(40), np.arange(10)]))
     long = log.lengths[:10] > 15
     assert long.sum() / 50 <= repeated_episodes(twice) <= 10 / 50
+
+
+def test_many_copies_of_episodes_with_many_states():
+    log = early_termination().sample(12, seed=0)
+    noise = np.random.default_rng(0).standard_normal(len(log.step) + 1)[:, None]
+    after = np.where(log.terminated[:, None] | log.truncated[:, None], log.next_observation, noise[1:])
+    states = changed(
+        log, observation=np.repeat(noise[:-1], 5, 1), next_observation=np.broadcast_to(after, (len(after), 5))
+    )
+    twelve_times = states.select_episodes(np.tile(np.arange(12), 12))
+    assert repeated_episodes(states) == 0
+    assert repeated_episodes(twelve_times) == pytest.approx(11 / 12)
+
+
+def test_a_hole_at_one_step():
+    """At the start μ takes action 0 alone, of which π takes 0.4; everywhere else they agree."""
+    mdp = random_mdp()
+    log = mdp.sample(40, seed=0)
+    start = log.step == 0
+    target = np.where(start, np.log(0.4), np.log(0.5))
+    behaviour = np.where(start, 0.0, np.log(0.5))
+    holed = changed(log, action=np.where(start, 0, log.action), behaviour_log_prob=behaviour, target_log_prob=target)
+    found = diagnose(ad.Problem(holed, None, 0.95), key=KEY)
+    assert found.mean_ratio > 0.99
+    assert (found.worst_step, found.worst_step_ratio) == (0, pytest.approx(0.4))
+    assert found.worst_step_distance > 100
+    fine = diagnose(mdp.problem(40, seed=0), key=KEY)
+    assert fine.worst_step_distance < 5
 
 
 def test_short_episodes_come_twice_by_themselves():

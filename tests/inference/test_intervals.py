@@ -78,12 +78,16 @@ def test_empirical_bernstein_contains_the_mean_and_shrinks():
 
 def test_few_replicates_give_a_wider_interval_than_their_spread():
     replicates = np.array([1.0, 2.0, 3.0])
-    low, high = from_few(2.5, replicates, 0.95)
+    low, high = from_few(2.5, replicates, 0.95, 10**9)
     assert (low + high) / 2 == pytest.approx(2.5)
     assert (high - low) / 2 == pytest.approx(4.3027, abs=1e-3)
+    low, high = from_few(2.5, replicates, 0.95, 2)  # one degree of freedom, √2 wider
+    assert (high - low) / 2 == pytest.approx(12.706 * np.sqrt(2), abs=1e-2)
 
 
 def test_one_episode_has_no_interval():
+    with pytest.raises(ad.SettingError, match="at least two episodes"):
+        percentile(np.ones(9), 0.95, 1)
     with pytest.raises(ad.SettingError, match="at least two episodes"):
         student_t(np.ones(1), 0.95)
     with pytest.raises(ad.SettingError, match="at least two episodes"):

@@ -90,7 +90,7 @@ def test_draws_on_which_it_fails():
     assert "it fails on" in found.kind
     values[:] = np.linspace(0, 1, 50)
     values[7] = np.nan
-    assert of_replicates(0.5, values, 0.95, 20).kind == "percentiles of 50 draws of episodes, 1 failed"
+    assert of_replicates(0.5, values, 0.8, 20).kind == "percentiles of 50 draws of episodes, 1 failed"
 
 
 def test_without_a_critic_doubly_robust_is_importance_sampling():
@@ -184,11 +184,11 @@ def test_bias_correction_of_an_estimator():
 def test_what_the_behaviour_policy_earns():
     """On a cut log: the whole of J(μ), not the part before the cut."""
     mdp = replace(sticky_chain(), target=sticky_chain().behaviour)
-    problem = mdp.problem(2_000, seed=0)
+    problem = mdp.problem(400, seed=1)
     value, draws = behaviour_value(problem, 5, 0, key=KEY)
     part = REGISTRY["behaviour-return"].make().fit(problem, key=KEY).value
-    assert value == pytest.approx(mdp.value, abs=0.015)
-    assert part < mdp.value - 0.03
+    assert value == pytest.approx(mdp.value, abs=0.02)
+    assert part < value - 0.02
     assert np.std(draws) > 0
 
 
@@ -201,3 +201,6 @@ def test_differences_are_of_pairs():
     apart = difference(1.0, 1.0, draws, draws[::-1], 0.95, 20)
     assert apart.judgement == "not to be told apart"
     assert "95% interval" in apart.in_words("{:.2f}".format)
+    few = difference(0.01, 0.0, np.array([0.03, 0.06]), np.zeros(2), 0.95, 20)
+    assert few.lower < 0 < few.upper  # two draws tell nothing
+    assert few.judgement == "not to be told apart"

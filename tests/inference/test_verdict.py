@@ -1,10 +1,15 @@
 """The verdict: never "supported" on a log that something is wrong with, and it says what."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import average_dice as ad
 from average_dice.demo import load_demo
+from average_dice.estimators import Estimate
+from average_dice.inference.diagnostics import Diagnostics
+from average_dice.inference.verdict import judge
 from conftest import columns_of
 from exact_mdps import as_policy, early_termination
 
@@ -64,6 +69,8 @@ def test_no_overlap_continuous():
     spread = np.exp(demo.policy.log_std)
     found = verdict_on(changed(log, action=log.action + 10 * spread), demo.policy, 0.95)
     assert found.level == "not supported"
+    assert any("where 1 is right" in reason for reason in found.reasons)
+    assert any("acts like the log in only" in reason for reason in found.reasons)
 
 
 def test_one_episode_holds_all_the_weight(case):
@@ -118,6 +125,51 @@ def test_few_episodes(case):
     found = verdict_on(log.select_episodes(np.arange(8)), policy, discount)
     assert found.level == "not supported"
     assert "the log has 8 episodes" in found.reasons
+
+
+def test_a_hole_at_one_step():
+    log, policy, discount = of_mdp()
+    start = log.step == 0
+    columns = {
+        "action": np.where(start, 0, log.action),
+        "behaviour_log_prob": np.where(start, 0.0, log.behaviour_log_prob),
+    }
+    found = verdict_on(changed(log, **columns), policy, discount)
+    assert found.level == "not supported"
+    assert any("at step 0 ratios average" in reason for reason in found.reasons)
+
+
+def test_without_probabilities_of_the_log(case):
+    log, policy, discount = case
+    columns = columns_of(log)
+    del columns["behaviour_log_prob"]
+    found = verdict_on(ad.LoggedDataset(**columns), policy, discount)
+    assert found.level != "supported"
+    assert any("without probabilities of the log" in reason for reason in found.reasons)
+
+
+def test_parts_that_disagree_and_a_flow_out_of_balance():
+    sound = Diagnostics(0.01, 0.0, None, 0.0, 1.0, 0.1, 0, 1.0, 0.1, 0.8, 20.0, (), 0.3, (), (), 1.0, 0.1)
+
+    def level(values=1.0, **changes):
+        estimate = Estimate(1.0, 0.9, 1.1, 0.95, diagnostics={"by_values": values, "by_products": 1.0})
+        return judge(estimate, replace(sound, **changes), 40)
+
+    assert level().level == level(values=1.5).level == "supported"
+    assert "more than three widths" in level(values=1.7).reasons[0]
+    assert "out of balance" in level(flow_residual=1.2).reasons[0]
+    assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state")
+
+
+def test_only_baselines():
+    log, policy, discount = of_mdp()
+    found = ad.evaluate(log, policy, discount, estimators="average-reward,behaviour-return", num_draws=2)
+    assert found.verdict.level == "not supported"
+    assert found.judged is None
+    assert found.against_behaviour is None
+    other = ad.evaluate(log, policy, discount, estimators="average-reward,wpdis", num_draws=2)
+    assert other.judged == "wpdis"
+    assert "Verdict, of wpdis: " in str(other)
 
 
 def test_a_method_that_does_not_apply_supports_nothing():

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import SettingError
 from ..files import check_writable
 from .app import app, find_policy, make_console, training
 
@@ -150,6 +151,8 @@ def compare(
 
     if json is not None:
         check_writable(json)
+    if len(set(policy)) < len(policy):
+        raise SettingError("a policy is given twice.")
     names = [one.stem for one in policy]
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)

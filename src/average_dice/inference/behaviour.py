@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from ..estimators import AverageDICE
 from ..problem import Problem
-from .intervals import percentile
-from .uncertainty import draw_values
+from .uncertainty import draw_values, of_replicates
 
 Draws = Float[np.ndarray, " draw"]
 
@@ -39,10 +38,11 @@ class Difference:
 
     def in_words(self, shown: Callable[[float], str]) -> str:
         """The judgement, with its numbers."""
-        words = f"{self.judgement}, {shown(self.value)} more than its {shown(self.baseline)}"
+        size = f"{shown(abs(self.value))} {'less' if self.value < 0 else 'more'}"
+        words = f"{self.judgement}, {size} than its {shown(self.baseline)}"
         if self.lower is None or self.upper is None:
             return words
-        return f"{words} ({self.level:.0%} interval {shown(self.lower)} to {shown(self.upper)})"
+        return f"{words} ({100 * self.level:g}% interval {shown(self.lower)} to {shown(self.upper)})"
 
 
 def behaviour_value(problem: Problem, num_draws: int, seed: int, *, key: jax.Array) -> tuple[float, Draws]:
@@ -58,8 +58,6 @@ def behaviour_value(problem: Problem, num_draws: int, seed: int, *, key: jax.Arr
 def difference(
     value: float, baseline: float, draws: Draws, baseline_draws: Draws, level: float, num_episodes: int
 ) -> Difference:
-    """Percentiles of the differences on each draw."""
-    apart = draws - baseline_draws
-    apart = apart[np.isfinite(apart)]
-    lower, upper = percentile(apart, level, num_episodes) if len(apart) else (None, None)
-    return Difference(value - baseline, lower, upper, level, baseline)
+    """The interval of the differences on each draw."""
+    found = of_replicates(value - baseline, draws - baseline_draws, level, num_episodes)
+    return Difference(value - baseline, found.lower, found.upper, level, baseline)

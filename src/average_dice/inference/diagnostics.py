@@ -24,6 +24,9 @@ from ..randomness import generator_from
 from .tails import pareto_k
 
 NUM_HEAVIEST = 5
+FEWEST_AT_STEP = 10  # episodes
+SURE = 5.0  # standard errors
+FURTHEST = 1e3
 Episodes = Float[np.ndarray, " episode"]
 
 
@@ -40,6 +43,7 @@ class Diagnostics:
     """None where the log or the policy does not say.
 
     - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1, where it belongs.
+    - `worst_step`: the early step at which ρ is on average surely furthest from 1; its mean there, and that distance.
     - `overlap`: the mean of min(1, ρ), 1 if π acts as the log does and 0 if never: 1 minus the distance of the two.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
@@ -53,8 +57,12 @@ class Diagnostics:
     largest_reward_share: float
     repeated_episodes: float
     unseen_actions: float | None
+    beyond_cut: float | None = None
     mean_ratio: float | None = None
     mean_ratio_distance: float | None = None
+    worst_step: int | None = None
+    worst_step_ratio: float | None = None
+    worst_step_distance: float | None = None
     overlap: float | None = None
     effective_episodes: float | None = None
     by_step: tuple[float, ...] = ()
@@ -62,14 +70,18 @@ class Diagnostics:
     heaviest: tuple[Heavy, ...] = ()
     weights: tuple[float, ...] = ()
     mass_found: float | None = None
-    beyond_cut: float | None = None
     flow_residual: float | None = None
 
 
 def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     """All of it, from the log and the policy alone."""
     data = problem.dataset
-    of_log = Diagnostics(largest_reward_share(data.reward), repeated_episodes(data), unseen_actions(problem))
+    of_log = Diagnostics(
+        largest_reward_share(data.reward),
+        repeated_episodes(data),
+        unseen_actions(problem),
+        beyond_cut(problem, np.ones(data.num_transitions)),
+    )
     try:
         products = np.exp(by_decision_over_mean(problem))
     except NotApplicable:
@@ -78,10 +90,14 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
     mean, distance = mean_ratio(problem)
+    step, step_ratio, step_distance = worst_step(problem)
     return replace(
         of_log,
         mean_ratio=mean,
         mean_ratio_distance=distance,
+        worst_step=step,
+        worst_step_ratio=step_ratio,
+        worst_step_distance=step_distance,
         overlap=float(np.minimum(1.0, problem.ratio).mean()),
         effective_episodes=effective_number(weights),
         by_step=tuple(effective_by_step(problem, products)),
@@ -98,9 +114,30 @@ def mean_ratio(problem: Problem) -> tuple[float, float]:
     """The mean of ρ over rows, and its distance from 1 in standard errors: E_μ[ρ | s] = 1 at every state."""
     data = problem.dataset
     apart = np.bincount(problem.episode_index, problem.ratio - 1, data.num_episodes)
-    error = np.sqrt(np.sum(apart**2)) / data.num_transitions  # under the hypothesis that each has mean 0
-    mean = float(problem.ratio.mean())
-    return mean, abs(mean - 1) / float(error) if error > 0 else 0.0
+    return float(problem.ratio.mean()), _distance(apart)
+
+
+def worst_step(problem: Problem) -> tuple[int, float, float]:
+    """Of the steps that count most, γᵗ > ½, the one at which ρ is on average furthest from 1; and how far, both ways.
+
+    What μ never does at some step, and π does, takes that much off the mean there, and may vanish in the mean over all.
+    """
+    data = problem.dataset
+    last = min(int(np.log(0.5) / np.log(problem.discount)), int(data.lengths.max()) - 1)
+    found = []
+    for step in range(last + 1):
+        ratio = problem.ratio[data.step == step]
+        if len(ratio) >= FEWEST_AT_STEP:
+            found.append((step, float(ratio.mean()), _distance(ratio - 1)))
+    return max(found, key=lambda one: abs(one[1] - 1) * (one[2] > SURE), default=(0, 1.0, 0.0))
+
+
+def _distance(apart: Float[np.ndarray, " episode"]) -> float:
+    """Of the mean from 0, in standard errors; without any spread, as far as it gets."""
+    if len(apart) < 2 or not apart.any():
+        return 0.0
+    error = float(apart.std(ddof=1)) / np.sqrt(len(apart))
+    return min(abs(float(apart.mean())) / max(error, 1e-300), FURTHEST)
 
 
 def episode_weights(problem: Problem, products: Rows) -> Episodes:
@@ -195,23 +232,21 @@ def largest_reward_share(reward: Rows) -> float:
 def repeated_episodes(data: LoggedDataset) -> float:
     """The share of episodes that are the same as an earlier one, row for row, and too unlikely to be so by chance.
 
-    Where states and actions are few, short episodes come twice by themselves: with μ known, only those are counted that
-    μ would hardly act out twice in a log of this size; without it, only those of states that are else seen once.
+    Where states are few, short episodes come twice by themselves: with μ known, only those are counted that μ would
+    hardly act out twice in a log of this size, and without it none.
     """
     columns = np.column_stack(
         [data.observation, data.action.reshape(len(data.step), -1), data.reward, data.next_observation]
     )
-    if data.behaviour_log_prob is not None and data.is_discrete:
-        surprise = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
-        unlikely = surprise > 2 * np.log(data.num_episodes) + 3
-    else:
-        unlikely = np.ones(data.num_episodes, bool)
-        if len(np.unique(columns, axis=0)) < len(columns) / 10:  # few states and actions, seen again and again
-            return 0.0
-    seen: set[bytes] = set()
-    repeated = 0
-    for one, (start, length) in enumerate(zip(data.starts, data.lengths, strict=True)):
-        content = columns[start : start + length].tobytes()
-        repeated += int(content in seen and unlikely[one])
-        seen.add(content)
-    return repeated / data.num_episodes
+    contents = [
+        columns[start : start + length].tobytes() for start, length in zip(data.starts, data.lengths, strict=True)
+    ]
+    first = {content: one for one, content in reversed(list(enumerate(contents)))}
+    repeated = np.array([first[content] != one for one, content in enumerate(contents)])
+    once = data.rows_of(np.flatnonzero(~repeated))
+    if len(np.unique(columns[once], axis=0)) > len(once) / 2:  # states are many: none comes twice by chance
+        return float(repeated.mean())
+    if data.behaviour_log_prob is None or not data.is_discrete:
+        return 0.0
+    surprise = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
+    return float(np.mean(repeated & (surprise > 2 * np.log(data.num_episodes) + 3)))

@@ -10,16 +10,21 @@ Interval = tuple[float, float]
 Values = Float[np.ndarray, " value"]
 
 
-def percentile(replicates: Values, level: float, num_episodes: int) -> Interval:
-    """The middle part of the bootstrap's replicates (Efron, 1979), made wider for few episodes.
+def tail_share(level: float, num_episodes: int) -> float:
+    """What percentiles leave on each side, less than half of 1 − level for few episodes.
 
     Draws of K episodes spread less than logs do, by √((K − 1)/K), and a normal distribution has lighter tails than
-    Student's: the share left on each side is Φ(−√(K/(K − 1)) t) in place of Φ(−z) (Hesterberg, 2015).
+    Student's: the share is Φ(−√(K/(K − 1)) t) in place of Φ(−z) (Hesterberg, 2015).
     """
+    _at_least_two(num_episodes)
     reach = np.sqrt(num_episodes / (num_episodes - 1)) * stats.t.ppf(0.5 + level / 2, num_episodes - 1)
-    tail = float(stats.norm.cdf(-reach))
-    low, high = _quantiles(replicates, [tail, 1 - tail])
-    return low, high
+    return float(stats.norm.cdf(-reach))
+
+
+def percentile(replicates: Values, level: float, num_episodes: int) -> Interval:
+    """The middle part of the bootstrap's replicates (Efron, 1979), made wider for few episodes."""
+    tail = tail_share(level, num_episodes)
+    return _quantiles(replicates, [tail, 1 - tail])
 
 
 def _quantiles(replicates: Values, shares: list[float]) -> tuple[float, float]:
@@ -50,8 +55,7 @@ def bias_corrected(
 
 def student_t(values: Values, level: float) -> Interval:
     """Of the mean of independent values, one for each episode."""
-    if len(values) < 2:
-        raise SettingError("an interval takes at least two episodes.")
+    _at_least_two(len(values))
     reach = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - reach), float(values.mean() + reach)
 
@@ -63,8 +67,7 @@ def empirical_bernstein(values: Values, level: float, low: float, high: float) -
 
     (Maurer & Pontil, 2009, for each side δ/2.) It holds for every n; it is wide, and no better than the bounds are.
     """
-    if len(values) < 2:
-        raise SettingError("an interval takes at least two episodes.")
+    _at_least_two(len(values))
     if values.min() < low or values.max() > high:
         raise SettingError(f"values from {values.min():g} to {values.max():g} lie outside [{low:g}, {high:g}].")
     num, logarithm = len(values), np.log(4 / (1 - level))
@@ -72,7 +75,15 @@ def empirical_bernstein(values: Values, level: float, low: float, high: float) -
     return max(low, float(values.mean() - reach)), min(high, float(values.mean() + reach))
 
 
-def from_few(value: float, replicates: Values, level: float) -> Interval:
+def from_few(value: float, replicates: Values, level: float, num_episodes: int) -> Interval:
     """Where replicates are too few for percentiles: Student's t with their spread, around the value itself."""
-    reach = stats.t.ppf(0.5 + level / 2, len(replicates) - 1) * replicates.std(ddof=1)
-    return value - float(reach), value + float(reach)
+    _at_least_two(num_episodes)
+    freedom = min(len(replicates), num_episodes) - 1
+    spread = replicates.std(ddof=1) * np.sqrt(num_episodes / (num_episodes - 1))
+    reach = float(stats.t.ppf(0.5 + level / 2, freedom) * spread)
+    return value - reach, value + reach
+
+
+def _at_least_two(num_episodes: int) -> None:
+    if num_episodes < 2:
+        raise SettingError("an interval takes at least two episodes.")

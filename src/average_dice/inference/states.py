@@ -24,14 +24,18 @@ class StateMap:
     ratio: tuple[float, ...]
 
 
+def check_features(problem: Problem, features: tuple[int, int] | None) -> None:
+    """Raises unless observations have these numbers."""
+    width = problem.dataset.observation.shape[1]
+    if features is not None and not all(0 <= one < width for one in features):
+        raise SettingError(f"the map's features must lie between 0 and {width - 1}, not {features}.")
+
+
 def map_states(
     problem: Problem, fit: Fit | None, features: tuple[int, int] | None, *, key: jax.Array
 ) -> StateMap | None:
     """On the first two principal components of the standardised observations, or on two of their numbers."""
     observations = problem.dataset.observation
-    width = observations.shape[1]
-    if features is not None and not all(0 <= one < width for one in features):
-        raise SettingError(f"the map's features must lie between 0 and {width - 1}, not {features}.")
     if fit is None:
         return None
     rows = generator_from(key).permutation(len(observations))[:MOST_POINTS]

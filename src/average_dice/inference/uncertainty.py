@@ -3,7 +3,9 @@
 - means of independent episodes (the behaviour's return, IS, per-decision IS): Student's t;
 - doubly robust estimates: Student's t of what each episode adds, with a critic fitted to the others;
 - everything else: the bootstrap over whole episodes, refitted to every draw;
-- methods that train: the same with the few draws that one can wait for, and Student's t for their spread.
+- methods that train: the same with the few draws that one can wait for.
+
+Where draws are too few for percentiles, Student's t with their spread takes over.
 
 All of them speak of the error by chance, from one log to the next. None knows of a bias that every log would share.
 """
@@ -20,9 +22,8 @@ from ..estimators.importance_sampling import by_decision, by_episode
 from ..problem import Problem
 from . import influence
 from .bootstrap import drawn_episodes, left_out_episodes, replicate
-from .intervals import Interval, bias_corrected, from_few, percentile, student_t
+from .intervals import Interval, bias_corrected, from_few, percentile, student_t, tail_share
 
-FEWEST_FOR_PERCENTILES = 40
 MOST_FAILURES = 0.1
 
 
@@ -84,9 +85,9 @@ def of_replicates(value: float, replicates: Float[np.ndarray, " draw"], level: f
     if num_failed > MOST_FAILURES * len(replicates) or len(found) < 2:
         return Uncertainty(None, None, f"no interval: it fails on {num_failed} of {len(replicates)} draws", replicates)
     failed = f", {num_failed} failed" if num_failed else ""
-    if len(found) < FEWEST_FOR_PERCENTILES:
+    if tail_share(level, num_episodes) * (len(found) + 1) < 1:  # the end would lie beyond the outermost draw
         kind = f"Student's t with the spread of {len(replicates)} draws of episodes{failed}"
-        return Uncertainty(*from_few(value, found, level), kind, replicates)
+        return Uncertainty(*from_few(value, found, level, num_episodes), kind, replicates)
     kind = f"percentiles of {len(replicates)} draws of episodes{failed}"
     return Uncertainty(*percentile(found, level, num_episodes), kind, replicates)
 
@@ -95,6 +96,8 @@ def bias_corrected_interval(
     method: Estimator, problem: Problem, fit: Fit, replicates: Float[np.ndarray, " draw"], level: float, key: jax.Array
 ) -> Interval:
     """BCa: refits without each episode (or group of episodes) besides the draws."""
+    if problem.dataset.num_episodes < 2:
+        raise SettingError("an interval takes at least two episodes.")
     left_out = replicate(method, problem, left_out_episodes(problem.dataset.num_episodes), key=key)
     return bias_corrected(fit.value, replicates[np.isfinite(replicates)], left_out[np.isfinite(left_out)], level)
 

@@ -1,14 +1,14 @@
 """The verdict: does the log support the number? A few rules, each with its reason in words and what would help.
 
-"not supported" if any rule says so, else "weak" if any rule does, else "supported". How often each is right on the
-tasks of the benchmark, where the truth is known, stands in the documentation.
+"not supported" if any rule says so, else "weak" if any rule does, else "supported". `average-dice benchmark trust`
+counts how often each is right on tasks whose truth is known.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..estimators import Estimate
-from .diagnostics import Diagnostics
+from .diagnostics import SURE, Diagnostics
 
 SUPPORTED, WEAK, NOT_SUPPORTED = LEVELS = ("supported", "weak", "not supported")
 
@@ -39,7 +39,7 @@ class Finding:
 def judge(estimate: Estimate, diagnostics: Diagnostics, num_episodes: int) -> Verdict:
     """By every rule."""
     if estimate.value is None:
-        return Verdict(NOT_SUPPORTED, estimate.notes, (CLOSER_POLICY,))
+        return Verdict(NOT_SUPPORTED, estimate.notes)
     findings = [finding for rule in RULES if (finding := rule(estimate, diagnostics, num_episodes)) is not None]
     if not findings:
         return Verdict(SUPPORTED, (_why_supported(diagnostics, num_episodes),))
@@ -51,12 +51,28 @@ def judge(estimate: Estimate, diagnostics: Diagnostics, num_episodes: int) -> Ve
 def wrong_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     """The ratios of actions must average to 1 over the log."""
     mean, distance = found.mean_ratio, found.mean_ratio_distance
-    if mean is None or distance is None or distance < 4 or abs(mean - 1) < 0.05:
+    if mean is None or distance is None or distance < SURE or abs(mean - 1) < 0.05:
+        return None
+    reason = f"ratios of actions average {mean:.2f} where 1 is right: the log's or the policy's probabilities are wrong"
+    return Finding(NOT_SUPPORTED, reason, CHECK_PROBABILITIES)
+
+
+def hole_at_a_step(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """… and at every step: what π does there and μ never does is missing from the mean."""
+    step, mean, distance = found.worst_step, found.worst_step_ratio, found.worst_step_distance
+    if mean is None or distance is None or distance < SURE or abs(mean - 1) < 0.2:
         return None
     reason = (
-        f"ratios of actions average {mean:.2f} where 1 is right: probabilities of the log or of the policy are wrong"
+        f"at step {step} ratios average {mean:.2f} where 1 is right: the policy does there what the log never shows"
     )
-    return Finding(NOT_SUPPORTED, reason, CHECK_PROBABILITIES)
+    return Finding(NOT_SUPPORTED, reason, f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}")
+
+
+def unknown_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.overlap is not None:
+        return None
+    reason = "without probabilities of the log nobody can tell whether the policy does what the log shows"
+    return Finding(WEAK, reason, "log behaviour_log_prob")
 
 
 def little_overlap(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
@@ -72,7 +88,8 @@ def little_overlap(estimate: Estimate, found: Diagnostics, num_episodes: int) ->
 
 def few_episodes(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     if num_episodes < 10:
-        return Finding(NOT_SUPPORTED, f"the log has {num_episodes} episodes", MORE_EPISODES)
+        plural = "" if num_episodes == 1 else "s"
+        return Finding(NOT_SUPPORTED, f"the log has {num_episodes} episode{plural}", MORE_EPISODES)
     effective = found.effective_episodes
     if effective is not None and effective < 3:
         worst = found.heaviest[0]
@@ -97,10 +114,9 @@ def unbalanced_flow(estimate: Estimate, found: Diagnostics, num_episodes: int) -
     residual = found.flow_residual
     if residual is None or residual < 1:
         return None
-    reason = (
-        f"the learnt ratio is out of balance on episodes left out: by {residual:.1f} standard deviations of a state"
-    )
-    return Finding(WEAK, reason, f"{LONGER_CUT}; {MORE_EPISODES}")
+    much = min(residual, 1e3)
+    reason = f"on episodes left out the learnt ratio is out of balance, by {much:.2g} standard deviations of a state"
+    return Finding(WEAK, reason, LONGER_CUT)
 
 
 def wild_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
@@ -124,15 +140,16 @@ def disagreement(estimate: Estimate, found: Diagnostics, num_episodes: int) -> F
         return None
     if abs(values - products) <= 3 * (estimate.upper - estimate.lower):
         return None
-    reason = (
-        f"learnt values say {values:.4g} and products of ratios {products:.4g}, further apart than the interval is wide"
-    )
+    apart = f"learnt values say {values:.4g} and products of ratios {products:.4g}"
+    reason = f"{apart}, more than three widths of the interval apart"
     return Finding(WEAK, reason, MORE_EPISODES)
 
 
 Rule = Callable[[Estimate, Diagnostics, int], Finding | None]
 RULES: tuple[Rule, ...] = (
     wrong_probabilities,
+    hole_at_a_step,
+    unknown_probabilities,
     little_overlap,
     few_episodes,
     unseen_future,
@@ -144,8 +161,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def _why_supported(found: Diagnostics, num_episodes: int) -> str:
-    if found.overlap is None or found.effective_episodes is None:
-        return f"{num_episodes} episodes, and no rule finds fault; without probabilities of the log few rules can look"
     return (
         f"the policy acts like the log in {found.overlap:.0%} of the steps, "
         f"{found.effective_episodes:.0f} of {num_episodes} episodes effectively carry the ratios; no rule finds fault"

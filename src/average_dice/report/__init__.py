@@ -30,7 +30,7 @@ def read_result(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise SettingError(f"{path} is not a JSON file: {error}.") from None
-    if not isinstance(content, dict) or not set(content) >= REQUIRED:
+    if not isinstance(content, dict) or not set(content) >= REQUIRED or not content["estimates"]:
         raise SettingError(f"{path} is not the result of `average-dice evaluate … --json`.")
     return content
 
@@ -53,7 +53,7 @@ def _render(name: str, content: Mapping[str, Any]) -> str:
 
 def _context(content: Mapping[str, Any]) -> dict[str, Any]:
     found = {one["estimator"]: one for one in content["estimates"]}
-    first = found.get(content["recommended"]) or content["estimates"][0]
+    first = found.get(content.get("judged") or content["recommended"])
     behaviour = content.get("against_behaviour")
     return {
         "content": content,

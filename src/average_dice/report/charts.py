@@ -13,6 +13,7 @@ import numpy as np
 Number = int | float
 
 WIDTH = 480
+LONGEST_NAME = 22
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
 
 
@@ -45,7 +46,7 @@ def short(value: Number | None) -> str:
     """A number as a person would write it."""
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1_000_000 else f"{value:.4g}"
 
 
 def forest(estimates: Sequence[Mapping[str, Any]], recommended: str, baseline: Number | None) -> str:
@@ -64,7 +65,8 @@ def forest(estimates: Sequence[Mapping[str, Any]], recommended: str, baseline: N
     for place, one in enumerate(known):
         y = TOP + row * (place + 0.5)
         kind = "accent" if one["estimator"] == recommended else "plain"
-        shapes.append(_text(left - 8, y + 4, one["estimator"], kind, "end"))
+        name = one["estimator"] if len(one["estimator"]) <= LONGEST_NAME else one["estimator"][: LONGEST_NAME - 1] + "…"
+        shapes.append(_text(left - 8, y + 4, name, kind, "end"))
         shapes.append(_text(WIDTH - 62, y + 4, short(one["value"]), kind, "start"))
         if one["lower"] is not None:
             ends = [min(max(x(one[end]), x.start), x.end) for end in ("lower", "upper")]

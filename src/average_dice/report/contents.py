@@ -15,7 +15,8 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("overlap of the policy with the log", _share(found["overlap"]), "the more the better; below 30 % little"),
         ("policy's actions that were never logged", _share(found["unseen_actions"]), "0 %"),
         ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
-        ("effective episodes", _plain(found["effective_episodes"]), "10 or more; below 3 few"),
+        ("mean ratio at the worst early step", _at_step(found), "1"),
+        ("effective episodes", _plain(found["effective_episodes"]), "3 or more"),
         ("Pareto k̂ of the weights", _plain(found["pareto_k"]), "below 0.7"),
         ("heaviest episodes", heaviest or "–", "no share near 50 %"),
         ("mass that the ratio found", _plain(found["mass_found"]), "1"),
@@ -51,6 +52,11 @@ def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("discount", f"{content['discount']:g}"), ("seed", str(content["seed"]))]
     rows += [(name, str(version)) for name, version in content["versions"].items()]
     return rows + ([("command", content["command"])] if content.get("command") else [])
+
+
+def _at_step(found: Mapping[str, Any]) -> str:
+    ratio = found.get("worst_step_ratio")
+    return "–" if ratio is None else f"{ratio:.3f}, at step {found['worst_step']}"
 
 
 def _plain(value: float | None) -> str:
