@@ -13,7 +13,7 @@ demo: $(VENV)/core            ## set up, and run the recommended estimator on th
 	$(BIN)/average-dice demo
 
 test: $(VENV)/dev            ## set up, and run the tests, two at a time with a thread each
-	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
 	$(BIN)/python -m pytest tests/benchmark/test_training.py

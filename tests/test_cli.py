@@ -88,7 +88,7 @@ def test_report_of_something_else(tmp_path):
     (tmp_path / "broken.json").write_text("{")
     assert "is not the result of" in run("report", tmp_path / "other.json", code=2)
     names = ("discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions")
-    (tmp_path / "empty.json").write_text(json.dumps(dict.fromkeys(names, [])))
+    (tmp_path / "empty.json").write_text(json.dumps({name: [] for name in names}))
     assert "is not the result of" in run("report", tmp_path / "empty.json", code=2)
     assert "is not a JSON file" in run("report", tmp_path / "broken.json", code=2)
     run("report", tmp_path / "none.json", code=2)

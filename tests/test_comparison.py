@@ -10,6 +10,7 @@ import average_dice as ad
 from exact_mdps import as_policy, early_termination
 
 MDP = early_termination()
+pytestmark = pytest.mark.xdist_group("comparison")  # on one process, which makes the fixture once
 
 
 @pytest.fixture(scope="module")

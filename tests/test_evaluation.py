@@ -13,6 +13,7 @@ from conftest import columns_of
 from exact_mdps import early_termination
 
 MDP = early_termination()
+pytestmark = pytest.mark.xdist_group("evaluation")  # on one process, which makes the fixture once
 CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-linear,average-dice-blend"
 
 

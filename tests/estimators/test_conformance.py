@@ -154,8 +154,11 @@ def test_closed_forms_recover_the_value(name, mdp_name):
     assert value == pytest.approx(expected(mdp, case.estimates), abs=case.tolerance)
 
 
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("gen-dice", "gradient-dice", "mwl", "mql")]
+
+
 @pytest.mark.parametrize("mdp_name", ["early termination", pytest.param("truncated", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", [*LONG, *(name for name in TRAINED if name not in {one.values[0] for one in LONG})])
 def test_trained_methods_recover_value_and_ratio(name, mdp_name):
     (mdp, num_episodes), case = MDPS[mdp_name], TRAINED[name]
     fit = case.method.fit(log_of(mdp, num_episodes), key=KEY)

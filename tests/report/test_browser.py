@@ -15,6 +15,8 @@ if REQUIRED:
 else:
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: see `make test-browser`")
 
+pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
+
 SIZES = {"desktop": (1200, 900), "phone": (390, 844)}
 
 

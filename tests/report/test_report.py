@@ -12,6 +12,8 @@ from average_dice.report import fragment, page
 from average_dice.report.charts import Scale, forest, short
 from exact_mdps import early_termination
 
+pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
+
 
 class Tags(HTMLParser):
     """Counts tags, and checks that they close in order."""

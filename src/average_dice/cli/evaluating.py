@@ -11,7 +11,7 @@ from ..errors import SettingError
 from ..files import check_writable
 from .app import app, find_policy, make_console, training
 
-DEMO_DRAWS = 40  # fewer than usual: nobody should have to wait for a demonstration
+DEMO_DRAWS = 25  # fewer than usual: nobody should have to wait for a demonstration
 
 Draws = Annotated[int, typer.Option(help="Draws of episodes for the intervals; 0 for no intervals.", min=0)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
