@@ -43,9 +43,11 @@ def test_baselines_by_hand():
 def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     evaluation.to_json(tmp_path / "result.json")
     content = json.loads((tmp_path / "result.json").read_text())
-    assert set(content) >= {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
-    assert set(content["dataset"]) >= {"sha256", "transitions", "episodes"}
-    assert set(content["verdict"]) >= {"level", "reasons"}
+    promised = {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
+    assert set(content) == promised | {"judged", "diagnostics", "against_behaviour", "states", "curves", "command"}
+    summary = {"terminated", "lengths", "rewards", "observation", "action", "behaviour_known", "metadata"}
+    assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
+    assert set(content["verdict"]) == {"level", "reasons", "remedies"}
     keys = {"estimator", "value", "lower", "upper", "level", "seconds", "diagnostics", "notes"}
     assert all(set(estimate) == keys for estimate in content["estimates"])
     assert [estimate["estimator"] for estimate in content["estimates"]] == CLOSED.split(",")

@@ -18,9 +18,10 @@ from average_dice.estimators import (
     ImportanceSampling,
     MarginalisedDoublyRobust,
 )
+from average_dice.estimators.weighting import added_by_episode
 from average_dice.inference.behaviour import behaviour_value, difference
 from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
-from average_dice.inference.influence import by_episode, cross_fitted
+from average_dice.inference.influence import cross_fitted
 from average_dice.inference.uncertainty import (
     Sampling,
     bias_corrected_interval,
@@ -99,11 +100,26 @@ def test_without_a_critic_doubly_robust_is_importance_sampling():
     data = problem.dataset
     decision = cross_fitted(DoublyRobust(critic=Nothing()), problem, key=KEY)
     expected = ImportanceSampling.per_decision().fit(problem, key=KEY)
-    np.testing.assert_allclose(decision, by_episode(problem, expected.weights * data.reward))
+    np.testing.assert_allclose(decision, added_by_episode(problem, expected.weights * data.reward))
     marginalised = cross_fitted(MarginalisedDoublyRobust(critic=Nothing()), problem, key=KEY)
     weights = ad.AverageDICE().fit(problem, key=KEY).weights
-    np.testing.assert_allclose(marginalised, by_episode(problem, weights * data.reward))
+    np.testing.assert_allclose(marginalised, added_by_episode(problem, weights * data.reward))
     assert marginalised.mean() == pytest.approx(ad.AverageDICE().fit(problem, key=KEY).value)
+
+
+@pytest.mark.parametrize("make", [DoublyRobust, MarginalisedDoublyRobust])
+def test_with_a_critic_that_learns_nothing_the_mean_is_the_estimate(make):
+    """Folds do not matter then, and start, δ and weights must be put together as in the method itself."""
+    generator = np.random.default_rng(0)
+    table, values = generator.standard_normal((5, 2)), generator.standard_normal(5)
+
+    class Fixed(Estimator):
+        def fit(self, problem, *, key):
+            return Fit(0.0, critic=Critic(lambda s, a: table[s.argmax(1), a], lambda s: values[s.argmax(1)]))
+
+    problem = truncated().problem(60, seed=0)
+    method = make(critic=Fixed())
+    assert cross_fitted(method, problem, key=KEY).mean() == pytest.approx(method.fit(problem, key=KEY).value, rel=1e-9)
 
 
 def test_the_critic_is_asked_about_episodes_that_it_has_not_seen():
@@ -190,6 +206,12 @@ def test_what_the_behaviour_policy_earns():
     assert value == pytest.approx(mdp.value, abs=0.02)
     assert part < value - 0.02
     assert np.std(draws) > 0
+
+
+def test_without_a_cut_the_behaviour_policy_earned_what_the_log_says():
+    problem = MDP.problem(60, seed=0)
+    expected = REGISTRY["behaviour-return"].make().fit(problem, key=KEY).value
+    assert behaviour_value(problem, 2, 0, key=KEY)[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_differences_are_of_pairs():

@@ -36,7 +36,7 @@ from .bounded_q import BoundedEquations, Solution
 from .combination import combine
 from .doubly_robust import by_decision_over_mean
 from .pair_features import LinearProblem, bounds
-from .weighting import Rows, is_cut
+from .weighting import Rows, added_by_episode, is_cut
 
 Episodes = Float[np.ndarray, " episode"]
 
@@ -185,7 +185,7 @@ def _linear_critics(equations: BoundedEquations, solutions: list[Solution], draw
     error = draw.of_rows(answer * (target - logged))
     start = draw.of_episodes(np.clip(start, low, high))
     return [
-        LinearCritic(start[:, one], surprise[:, one], _by_episode(draw.problem, error[:, one]))
+        LinearCritic(start[:, one], surprise[:, one], added_by_episode(draw.problem, error[:, one]))
         for one in range(len(solutions))
     ]
 
@@ -237,16 +237,10 @@ def _of_critic(
     everyone = np.zeros(len(critic.surprise), int)
     corrections = products.by_reach(products.weight * critic.surprise, everyone, 1)[:, 0] / num_episodes
     scatter = products.by_reach(products.noise * critic.surprise, problem.episode_index, num_episodes)
-    for reach, correction, by_episode in zip(products.reaches, corrections, scatter, strict=True):
-        errors = by_episode + (starts + discount**reach * own) / num_episodes
+    for reach, correction, scattered in zip(products.reaches, corrections, scatter, strict=True):
+        errors = scattered + (starts + discount**reach * own) / num_episodes
         found.append(Candidate("products", reach == products.reaches[-1], direct + float(correction), errors))
 
-    carried = _by_episode(problem, weights * critic.surprise / (1 - discount))
+    carried = added_by_episode(problem, weights * critic.surprise / (1 - discount))
     errors = (starts + carried - carried.mean()) / num_episodes
     return [*found, Candidate("ratio", False, direct + float(carried.mean()), errors)]
-
-
-def _by_episode(problem: Problem, rows: Rows) -> Episodes:
-    """What each episode adds to the mean over rows, so that their mean is that mean."""
-    data = problem.dataset
-    return np.bincount(problem.episode_index, rows, data.num_episodes) * data.num_episodes / data.num_transitions

@@ -96,6 +96,12 @@ def is_cut(problem: Problem) -> bool:
     return int(problem.dataset.terminated.sum()) < problem.dataset.num_episodes
 
 
+def added_by_episode(problem: Problem, rows: Rows) -> Float[np.ndarray, " episode"]:
+    """What each episode adds to the mean over rows, so that their mean is that mean."""
+    data = problem.dataset
+    return np.bincount(problem.episode_index, rows, data.num_episodes) * data.num_episodes / data.num_transitions
+
+
 def weight_diagnostics(weights: Rows) -> dict[str, float]:
     """How evenly the rows carry the estimate: few effective rows or one large share mean little support."""
     largest = float(np.abs(weights).max())

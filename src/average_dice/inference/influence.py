@@ -17,6 +17,7 @@ from ..estimators import DoublyRobust, Fit, MarginalisedDoublyRobust
 from ..estimators.base import LoggedValues
 from ..estimators.doubly_robust import critic_of, surprise
 from ..estimators.importance_sampling import by_decision
+from ..estimators.weighting import added_by_episode
 from ..problem import Problem
 from ..resampling import Draw
 
@@ -25,17 +26,11 @@ Episodes = Float[np.ndarray, " episode"]
 NUM_FOLDS = 5
 
 
-def by_episode(problem: Problem, rows: Float[np.ndarray, " transition"]) -> Episodes:
-    """What each episode adds to the mean over rows, so that their mean is that mean."""
-    data = problem.dataset
-    return np.bincount(problem.episode_index, rows, data.num_episodes) * data.num_episodes / data.num_transitions
-
-
 def of_weighted_rewards(problem: Problem, fit: Fit) -> Episodes:
     """Of the mean of weights · rewards."""
     if fit.weights is None:
         raise NotApplicable("it weights no rows")
-    return by_episode(problem, fit.weights * problem.dataset.reward)
+    return added_by_episode(problem, fit.weights * problem.dataset.reward)
 
 
 def cross_fitted(method: DoublyRobust | MarginalisedDoublyRobust, problem: Problem, *, key: jax.Array) -> Episodes:
@@ -54,7 +49,7 @@ def cross_fitted(method: DoublyRobust | MarginalisedDoublyRobust, problem: Probl
         weights = found / (1 - problem.discount)
     fold = np.arange(data.num_episodes) % num_folds
     values = _values_by_others(method, problem, fold, key)
-    return values.start + by_episode(problem, weights * surprise(problem, values))
+    return values.start + added_by_episode(problem, weights * surprise(problem, values))
 
 
 def _values_by_others(

@@ -16,12 +16,12 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("policy's actions that were never logged", _share(found["unseen_actions"]), "0 %"),
         ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
         ("mean ratio at the worst early step", _at_step(found), "1"),
-        ("effective episodes", _plain(found["effective_episodes"]), "3 or more"),
-        ("Pareto k̂ of the weights", _plain(found["pareto_k"]), "below 0.7"),
+        ("effective episodes", short(found["effective_episodes"]), "3 or more"),
+        ("Pareto k̂ of the weights", short(found["pareto_k"]), "below 0.7"),
         ("heaviest episodes", heaviest or "–", "no share near 50 %"),
-        ("mass that the ratio found", _plain(found["mass_found"]), "1"),
+        ("mass that the ratio found", short(found["mass_found"]), "1"),
         ("weight beyond the cut", _share(found["beyond_cut"]), "below 5 %"),
-        ("flow residual on episodes left out", _plain(found["flow_residual"]), "0; above 1 too much"),
+        ("flow residual on episodes left out", short(found["flow_residual"]), "0; above 1 too much"),
         ("variance of rewards by a single row", _share(found["largest_reward_share"]), "below 20 %"),
         ("episodes that are copies", _share(found["repeated_episodes"]), "0 %"),
     ]
@@ -57,10 +57,6 @@ def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _at_step(found: Mapping[str, Any]) -> str:
     ratio = found.get("worst_step_ratio")
     return "–" if ratio is None else f"{ratio:.3f}, at step {found['worst_step']}"
-
-
-def _plain(value: float | None) -> str:
-    return short(value)
 
 
 def _share(value: float | None) -> str:
