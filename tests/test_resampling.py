@@ -3,17 +3,21 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import average_dice as ad
 from average_dice import resampling
 from average_dice.estimators import (
+    COPTD,
     LSTDQ,
+    SRDICE,
     AverageDICE,
     AverageDICELambda,
     Blend,
     COPTDFeatures,
+    DeepTD,
     DoublyRobust,
     EmphaticTD,
     FittedQ,
@@ -21,9 +25,14 @@ from average_dice.estimators import (
     KernelMIS,
     KernelMWL,
     MarginalisedDoublyRobust,
+    SaddlePoint,
+    cop_td,
+    pair_inputs,
+    sr_dice,
 )
-from average_dice.models import FourierFeatures
+from average_dice.models import FourierFeatures, NetworkRegression, network
 from average_dice.models.fourier import FeatureMap
+from average_dice.models.training import Sample
 from average_dice.resampling import Draw, RowSums
 from exact_mdps import early_termination, truncated
 
@@ -111,3 +120,65 @@ def test_sums_over_a_draw(monkeypatch):
     np.testing.assert_allclose(draw.onto_rows(values, len(left)) @ left, values @ left[rows], rtol=1e-12)
     of_episodes = generator.standard_normal(20)
     assert draw.mean_over_episodes(of_episodes) == pytest.approx(of_episodes[[2, 5, 5]].mean())
+
+
+def small(method):
+    return replace(method, hidden=(8,), num_steps=30, num_records=2, batch_size=64, learning_rate=3e-3)
+
+
+NETWORK = NetworkRegression(hidden=(8,), num_steps=30, num_records=2, batch_size=64)
+TRAINED = {
+    "paper": replace(AverageDICE.paper(), model=NETWORK),
+    "neural": AverageDICE(replace(NETWORK, standardise=True, held_out=0.2)),
+    "td": small(DeepTD()),
+    "cop-td": small(COPTD()),
+    "best-dice": small(SaddlePoint.best_dice()),
+    "mql": small(SaddlePoint.mql()),
+    "sr-dice": replace(small(SRDICE()), num_features=5, encoder_steps=10),
+}
+
+
+@pytest.fixture
+def same_scales(monkeypatch):
+    """Inputs on scales that do not depend on the log."""
+
+    def fixed(values):
+        return np.full(values.shape[1], 0.2), np.full(values.shape[1], 0.5)
+
+    for module in (network, pair_inputs, cop_td, sr_dice):
+        monkeypatch.setattr(module, "mean_and_std", fixed)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_draws_that_train_at_once_are_the_fits_to_the_episodes_drawn(name, same_scales):
+    """Of unequal numbers of rows; without repeats, as what is left out goes by the episode."""
+    method, problem = TRAINED[name], early_termination().problem(40, seed=5)
+    draws = [Draw.of(problem, chosen) for chosen in (np.arange(2, 40), np.arange(38)[::-1].copy())]
+    found, other = method.fit_many(problem, keys=[KEY, KEY], draws=draws)
+    alone = method.fit(ad.Problem(draws[0].problem.dataset, problem.policy, problem.discount), key=KEY)
+    assert found.value == pytest.approx(alone.value, rel=1e-3)
+    if alone.weights is not None:
+        assert found.weights == pytest.approx(alone.weights, rel=1e-3, abs=1e-4)
+    assert other.value != pytest.approx(alone.value, rel=1e-3)
+
+
+def test_an_episode_drawn_twice_is_either_kept_or_left_out(problem, monkeypatch):
+    seen, original = [], network.left_out
+
+    def spied(episode, share):
+        seen.append((episode, original(episode, share)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(network, "left_out", spied)
+    TRAINED["neural"].fit_many(problem, keys=[KEY], draws=[Draw.of(problem, CHOSEN)])
+    ((episode, out),) = seen
+    assert out.any()
+    assert not set(episode[out]) & set(episode[~out])
+    assert len(set(episode)) == 37
+
+
+def test_a_sample_is_seen_as_far_as_it_counts():
+    sample = Sample.of([np.array([2, 0, 0]), np.array([1])])
+    values = jnp.array([1.0, 10.0, 100.0])
+    assert jax.vmap(lambda one: one.mean(values))(sample) == pytest.approx(np.array([34.0, 10.0]))
+    assert not sample.even

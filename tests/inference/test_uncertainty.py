@@ -17,6 +17,7 @@ from average_dice.estimators import (
     Fit,
     ImportanceSampling,
     MarginalisedDoublyRobust,
+    TrainedEstimator,
 )
 from average_dice.estimators.weighting import added_by_episode
 from average_dice.inference.behaviour import behaviour_value, difference
@@ -175,6 +176,20 @@ def test_a_method_that_trains_is_trained_on_each_draw():
     assert found.kind == "Student's t with the spread of 3 draws of episodes"
     assert len(set(found.replicates)) == 3
     assert found.lower < fit.value < found.upper
+
+
+def test_of_draws_that_train_at_once_only_those_that_fail_are_lost():
+    class WithoutTheFirst(TrainedEstimator):
+        num_steps = 1
+
+        def fit_many(self, problem, *, keys, draws=None):
+            if any(draw.counts[0] == 0 for draw in draws):
+                raise NotApplicable("no first episode")
+            return [Fit(float(draw.counts[0])) for draw in draws]
+
+    draws = [np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 2])]
+    values = replicate(WithoutTheFirst(), MDP.problem(3, seed=0), draws, key=KEY)
+    assert values == pytest.approx([2.0, np.nan, 1.0], nan_ok=True)
 
 
 def test_no_interval_from_one_episode_or_without_draws():

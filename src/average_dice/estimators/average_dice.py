@@ -8,7 +8,7 @@ so squared error is all it takes: no saddle point and no bootstrapping.  (Che, C
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import jax
@@ -144,11 +144,25 @@ class AverageDICE(TrainedEstimator):
     def trains(self) -> bool:
         return hasattr(self.model, "num_steps")
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
-        task = self.task(problem)
-        value_of = partial(self._value_of, problem, task)
-        fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
-        return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
+        if draws is None:
+            task = self.task(problem)
+            value_of = partial(self._value_of, problem, task)
+            fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
+            return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
+        if not isinstance(self.model, NetworkRegression):
+            return super(TrainedEstimator, self).fit_many(problem, keys=keys, draws=draws)
+        tasks = [self.task(draw.problem) for draw in draws]
+        episodes = [draw.of_rows(problem.episode_index) for draw in draws]  # drawn twice, still one: kept or left out
+        fits = self.model.fit_each(
+            [replace(task.regression, episode=one) for task, one in zip(tasks, episodes, strict=True)],
+            keys=keys,
+            values_of=[partial(self._value_of, draw.problem, task) for draw, task in zip(draws, tasks, strict=True)],
+        )
+        found = zip(draws, tasks, fits, keys, strict=True)
+        return [self._finish(draw.problem, task, fitted, key) for draw, task, fitted, key in found]
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         if not isinstance(self.model, FourierFeatures):

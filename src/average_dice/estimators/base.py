@@ -91,13 +91,20 @@ class Estimator(ABC):
         Raises `NotApplicable` where the problem lacks what the method needs.
         """
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
-        """One fit for each key. Methods that train override this and train them all at once."""
-        return [self.fit(problem, key=key) for key in keys]
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
+        """One fit for each key, to the whole log or each to a draw of its episodes.
+
+        Methods that train override this and train them all at once.
+        """
+        if draws is None:
+            return [self.fit(problem, key=key) for key in keys]
+        return [self.fit(draw.problem, key=key) for key, draw in zip(keys, draws, strict=True)]
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         """A fit for any draw of the log's episodes. Closed forms do once what all draws share; others start anew."""
-        return lambda draw: self.fit(draw.problem, key=key)
+        return lambda draw: self.fit_many(problem, keys=[key], draws=[draw])[0]
 
 
 class ClosedForm(Estimator):
@@ -111,13 +118,15 @@ class ClosedForm(Estimator):
 
 
 class TrainedEstimator(Estimator):
-    """A method that trains by gradient descent, for many keys at once: it implements `fit_many`."""
+    """A method that trains by gradient descent, for many keys or draws at once: it implements `fit_many`."""
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         return self.fit_many(problem, keys=[key])[0]
 
     @abstractmethod
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]: ...
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]: ...
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from ..models.perceptron import Perceptron
 from ..models.scaling import mean_and_std
 from ..models.training import Schedule, begin, train
 from ..problem import Problem
+from ..resampling import Draw
 from .base import Fit, TrainedEstimator
+from .copies import Copies
 from .pair_inputs import nth, single
 from .slow_copy import doubts, followed
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
@@ -37,7 +39,9 @@ class COPTD(TrainedEstimator):
     num_records: int = 50
     value: ValueRule = flow_normalised
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
         data = problem.dataset
         mean, std = mean_and_std(data.observation)
         rows = {
@@ -49,12 +53,15 @@ class COPTD(TrainedEstimator):
         settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
         width = data.observation.shape[1]
         networks, batch_keys = begin(lambda key: Perceptron(width, self.hidden, jnp.tanh, key=key), keys)
+        copies = Copies.of(problem, len(keys), draws)
         curves = Curves()
 
         def record(step: int, networks: Perceptron, slow: Perceptron) -> None:
             ratios = np.asarray(_ratios(networks, rows["x"]), np.float64)
-            losses = _losses(networks, rows, starts, settings)
-            curves.add(step, np.array([self.value(problem, ratio) for ratio in ratios]), np.asarray(losses))
+            values = [
+                self.value(draw.problem, draw.of_rows(ratio)) for draw, ratio in zip(copies.draws, ratios, strict=True)
+            ]
+            curves.add(step, np.array(values), _losses(networks, rows, starts, settings))
 
         networks, _ = train(
             downhill,
@@ -65,18 +72,20 @@ class COPTD(TrainedEstimator):
             Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
             record=record,
+            samples=(copies.rows, copies.starts()),
         )
 
-        def fit(seed: int) -> Fit:
+        def fit(seed: int, draw: Draw) -> Fit:
             network = nth(networks, seed)
 
             def predict(observations: np.ndarray) -> np.ndarray:
                 return np.asarray(_ratio(network, single((observations - mean) / std)), np.float64)
 
-            found = fit_of_state_ratio(problem, predict(data.observation), predict, self.value, curves.of(seed))
+            ratio = draw.of_rows(predict(data.observation))
+            found = fit_of_state_ratio(draw.problem, ratio, predict, self.value, curves.of(seed))
             return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
 
-        return [fit(seed) for seed in range(len(keys))]
+        return [fit(seed, draw) for seed, draw in enumerate(copies.draws)]
 
 
 def _ratio(network: Perceptron, inputs: Float[Array, "row input"]) -> Float[Array, " row"]:

@@ -18,9 +18,11 @@ from ..errors import NotApplicable
 from ..models import History
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
-from ..models.training import Schedule, begin, train
+from ..models.training import Sample, Schedule, begin, train
 from ..problem import Problem
+from ..resampling import Draw
 from .base import Critic, Fit, TrainedEstimator
+from .copies import Copies, mean_seen
 from .pair_inputs import PairInputs, mean_over, nth, pick
 from .slow_copy import doubts, followed
 
@@ -36,18 +38,22 @@ class DeepTD(TrainedEstimator):
     num_steps: int = 10_000
     num_records: int = 50
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
         inputs = PairInputs.of(problem)
         settings = {"target_rate": self.target_rate, "reward": 1 - problem.discount}
         width = inputs.transitions["x"].shape[1]
         networks, batch_keys = begin(lambda key: Perceptron(width, self.hidden, key=key), keys)
         starts = inputs.choices(problem.start_observation)
+        copies = Copies.of(problem, len(keys), draws)
+        starts_seen = copies.starts()
         curves = Curves()
 
         def record(step: int, networks: Perceptron, slow: Perceptron) -> None:
             curves.add(
                 step,
-                inputs.unit * np.asarray(_values(networks, *starts), np.float64),
+                inputs.unit * np.asarray(_values(networks, *starts, starts_seen), np.float64),
                 _losses(networks, inputs.transitions, settings),
             )
 
@@ -60,6 +66,7 @@ class DeepTD(TrainedEstimator):
             Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
             record=record,
+            samples=(copies.rows,),
         )
         notes = doubts(self.num_steps, self.target_rate, problem.discount)
         return [self._fit(nth(networks, seed), inputs, curves.of(seed), notes) for seed in range(len(keys))]
@@ -103,8 +110,8 @@ def downhill(
 
 
 @jax.jit
-def _values(networks: Perceptron, choices: Array, weights: Array) -> Array:
-    return jax.vmap(lambda network: jnp.mean(mean_over(network, choices, weights)))(networks)
+def _values(networks: Perceptron, choices: Array, weights: Array, seen: Sample | None) -> Array:
+    return jax.vmap(lambda network, seen: mean_seen(mean_over(network, choices, weights), seen))(networks, seen)
 
 
 @jax.jit

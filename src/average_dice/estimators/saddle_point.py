@@ -27,9 +27,11 @@ from ..errors import NotApplicable
 from ..models import History
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
-from ..models.training import Schedule, begin, train
+from ..models.training import Sample, Schedule, begin, train
 from ..problem import Problem
+from ..resampling import Draw
 from .base import Critic, Fit, TrainedEstimator
+from .copies import Copies, mean_seen
 from .pair_inputs import PairInputs, mean_over, nth, pick, single
 from .weighting import PairRule, Rows, fit_of_pair_ratio, flow_normalised_pairs, plain_pairs
 
@@ -105,7 +107,9 @@ class SaddlePoint(TrainedEstimator):
         """Minimax Q learning (Uehara, Huang & Jiang, 2020): its value is that of Q."""
         return SaddlePoint(Game(0.0, 0.0, 1.0, positive=False, normalises=False), None)
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
         inputs = PairInputs.of(problem)
         rows = {**inputs.transitions, "g": single(self.goal(problem))}
         settings = {
@@ -118,12 +122,14 @@ class SaddlePoint(TrainedEstimator):
             "average_rate": self.average_rate,
         }
         players, batch_keys = begin(lambda key: self._players(rows["x"].shape[1], key), keys)
+        copies = Copies.of(problem, len(keys), draws)
+        starts_seen = copies.starts(len(inputs.starts["x"]) // problem.dataset.num_episodes)
         curves = Curves()
 
         def record(step: int, players: Players, memory: Memory) -> None:
-            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, settings)
+            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, starts_seen, settings)
             direct = inputs.unit * np.asarray(direct, np.float64)
-            curves.add(step, self._values(problem, np.asarray(ratios, np.float64), direct), losses)
+            curves.add(step, self._values(copies.draws, np.asarray(ratios, np.float64), direct), losses)
 
         _, memory = train(
             downhill,
@@ -134,9 +140,12 @@ class SaddlePoint(TrainedEstimator):
             Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records, momentum=0.0),
             keys=batch_keys,
             record=record,
+            samples=(copies.rows, starts_seen),
         )
-        averages = [nth(memory["average"], seed) for seed in range(len(keys))]
-        return [self._fit(problem, one, inputs, settings, curves.of(seed)) for seed, one in enumerate(averages)]
+        return [
+            self._fit(problem, draw, nth(memory["average"], seed), inputs, settings, curves.of(seed))
+            for seed, draw in enumerate(copies.draws)
+        ]
 
     def _players(self, width: int, key: jax.Array) -> Players:
         for_q, for_zeta = jax.random.split(key)
@@ -146,14 +155,20 @@ class SaddlePoint(TrainedEstimator):
             "lam": jnp.zeros(()),
         }
 
-    def _values(self, problem: Problem, ratios: np.ndarray, direct: np.ndarray) -> np.ndarray:
+    def _values(self, draws: list[Draw], ratios: np.ndarray, direct: np.ndarray) -> np.ndarray:
         if self.value is None:
             return direct
-        return np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
+        return np.array(
+            [
+                np.mean(self.value(draw.problem, draw.of_rows(ratio)) * draw.problem.dataset.reward)
+                for draw, ratio in zip(draws, ratios, strict=True)
+            ]
+        )
 
     def _fit(
         self,
         problem: Problem,
+        draw: Draw,
         players: Players,
         inputs: PairInputs,
         settings: dict[str, float],
@@ -163,8 +178,8 @@ class SaddlePoint(TrainedEstimator):
             return np.asarray(zeta(players, inputs.encode(observations, actions), settings), np.float64)
 
         if self.value is not None:
-            rows = ratio(problem.dataset.observation, problem.dataset.action)
-            return fit_of_pair_ratio(problem, rows, ratio, self.value, history)
+            rows = draw.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
+            return fit_of_pair_ratio(draw.problem, rows, ratio, self.value, history)
         if not np.isfinite(history.value[-1]):
             raise NotApplicable("training diverged: lower the learning rate")
 
@@ -229,14 +244,18 @@ def _looked_at(
     players: Players,
     rows: dict[str, Array],
     starts: dict[str, Array],
+    starts_seen: Sample | None,
     settings: dict[str, Array],
 ) -> tuple[Array, Array, Array]:
-    """ζ on the rows, E[q(s₀,π)], and the objective with one of π's actions at each state where they were drawn."""
+    """ζ on the rows, E[q(s₀,π)] over the starts that each copy sees, and the objective on the whole log.
+
+    The objective is that of one of π's actions at each state where they were drawn.
+    """
     after, after_weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
     whole = {**rows, "after": after, "after_weight": after_weight}
 
-    def one(players: Players) -> tuple[Array, Array, Array]:
-        direct = jnp.mean(mean_over(players["q"], starts["x"], starts["weight"]))
+    def one(players: Players, seen: Sample | None) -> tuple[Array, Array, Array]:
+        direct = mean_seen(mean_over(players["q"], starts["x"], starts["weight"]), seen)
         return zeta(players, rows["x"], settings), direct, objective(players, whole, starts, settings)
 
-    return jax.vmap(one)(players)
+    return jax.vmap(one)(players, starts_seen)

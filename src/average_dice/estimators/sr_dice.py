@@ -19,9 +19,11 @@ from jaxtyping import Array, Float
 from ..models.curves import Curves
 from ..models.perceptron import Perceptron
 from ..models.scaling import mean_and_std
-from ..models.training import Schedule, begin, train
+from ..models.training import Sample, Schedule, begin, train
 from ..problem import Problem
+from ..resampling import Draw
 from .base import Fit, TrainedEstimator
+from .copies import Copies, mean_seen
 from .pair_inputs import PairInputs, mean_over, nth, pick, single
 from .slow_copy import doubts, followed
 from .weighting import PairRule, fit_of_pair_ratio, plain_pairs
@@ -44,26 +46,33 @@ class SRDICE(TrainedEstimator):
     ridge: float = 1e-6
     value: PairRule = plain_pairs
 
-    def fit_many(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+    def fit_many(
+        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    ) -> list[Fit]:
         inputs = PairInputs.of(problem)
         encoder_keys, successor_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
-        encoders = self._encoders(problem, inputs, encoder_keys)
-        phi = _outputs(encoders, inputs.transitions["x"])
-        grams = np.einsum("snf,sng->sfg", phi, phi, dtype=np.float64) / phi.shape[1]
+        copies = Copies.of(problem, len(keys), draws)
+        encoders = self._encoders(problem, inputs, copies, encoder_keys)
+        phi = np.asarray(_outputs(encoders, inputs.transitions["x"]))
+        seen = [draw.of_rows(features) for draw, features in zip(copies.draws, phi, strict=True)]
+        grams = np.stack([np.einsum("nf,ng->fg", one, one, dtype=np.float64) / len(one) for one in seen])
         grams += self.ridge * np.eye(self.num_features)
         starts = inputs.choices(problem.start_observation)
         rows = inputs.transitions
         settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
+        starts_seen = copies.starts()
         curves = Curves()
 
         def coefficients(networks: Perceptron) -> np.ndarray:
-            goals = np.asarray(_means(networks, *starts), np.float64)
+            goals = np.asarray(_means(networks, *starts, starts_seen), np.float64)
             return np.linalg.solve(grams, goals[:, :, None])[:, :, 0]
 
         def record(step: int, networks: Perceptron, memory: Any) -> None:
-            ratios = np.einsum("snf,sf->sn", phi, coefficients(networks))
-            values = np.array([np.mean(self.value(problem, ratio) * problem.dataset.reward) for ratio in ratios])
-            curves.add(step, values, _losses(networks, encoders, rows, settings))
+            values = [
+                np.mean(self.value(draw.problem, features @ solution) * draw.problem.dataset.reward)
+                for draw, features, solution in zip(copies.draws, seen, coefficients(networks), strict=True)
+            ]
+            curves.add(step, np.array(values), _losses(networks, encoders, rows, settings))
 
         width = rows["x"].shape[1]
         networks, batch_keys = begin(
@@ -78,23 +87,24 @@ class SRDICE(TrainedEstimator):
             Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
             record=record,
+            samples=(copies.rows,),
         )
         solutions = coefficients(networks)
 
-        def fit(seed: int) -> Fit:
+        def fit(seed: int, draw: Draw) -> Fit:
             encoder = nth(encoders, seed)
 
             def ratio(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
                 features = jax.vmap(encoder)(inputs.encode(observations, actions))
                 return np.asarray(features, np.float64) @ solutions[seed]
 
-            rows = ratio(problem.dataset.observation, problem.dataset.action)
-            found = fit_of_pair_ratio(problem, rows, ratio, self.value, curves.of(seed))
+            rows = draw.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
+            found = fit_of_pair_ratio(draw.problem, rows, ratio, self.value, curves.of(seed))
             return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
 
-        return [fit(seed) for seed in range(len(keys))]
+        return [fit(seed, draw) for seed, draw in enumerate(copies.draws)]
 
-    def _encoders(self, problem: Problem, inputs: PairInputs, keys: Sequence[jax.Array]) -> Perceptron:
+    def _encoders(self, problem: Problem, inputs: PairInputs, copies: Copies, keys: Sequence[jax.Array]) -> Perceptron:
         """Stage 1: one trained φ for each key."""
         data = problem.dataset
         x = inputs.transitions["x"]
@@ -128,6 +138,7 @@ class SRDICE(TrainedEstimator):
             Schedule(self.learning_rate, self.batch_size, self.encoder_steps, 1),
             keys=batch_keys,
             record=lambda step, networks, memory: None,
+            samples=(copies.rows,),
         )
         return trained["phi"]
 
@@ -178,8 +189,8 @@ def _outputs(networks: Perceptron, inputs: Array) -> Array:
 
 
 @jax.jit
-def _means(networks: Perceptron, choices: Array, weights: Array) -> Array:
-    return jax.vmap(lambda network: jnp.mean(mean_over(network, choices, weights), axis=0))(networks)
+def _means(networks: Perceptron, choices: Array, weights: Array, seen: Sample | None) -> Array:
+    return jax.vmap(lambda network, seen: mean_seen(mean_over(network, choices, weights), seen))(networks, seen)
 
 
 @jax.jit

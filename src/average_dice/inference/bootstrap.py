@@ -21,6 +21,7 @@ from ..problem import Problem
 from ..progress import report
 from ..resampling import Draw
 
+AT_ONCE = 10  # draws, of methods that train
 MOST_GROUPS = 50  # of episodes, one of which at a time is left out
 
 
@@ -39,18 +40,35 @@ def replicate(
     method: Estimator, problem: Problem, draws: Sequence[Int[np.ndarray, " drawn"]], *, key: jax.Array
 ) -> Float[np.ndarray, " draw"]:
     """The method's value on each draw of episodes; NaN where it is not applicable."""
+    if method.trains:
+        return _trained(method, problem, draws, key)
     with threadpool_limits(1, "blas"):  # a draw a thread, not a thread a row
         refit = method.prepare(problem, key=key)
-        values = [_value(refit, problem, draws[0])]  # alone: it forms the sums that all of them share
+        values = [_value(refit, Draw.of(problem, draws[0]))]  # alone: it forms the sums that all of them share
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for value in pool.map(lambda chosen: _value(refit, problem, chosen), draws[1:]):
+            for value in pool.map(lambda chosen: _value(refit, Draw.of(problem, chosen)), draws[1:]):
                 values.append(value)
                 report(len(values), len(draws))
     return np.array(values)
 
 
-def _value(refit: Refit, problem: Problem, chosen: np.ndarray) -> float:
+def _trained(
+    method: Estimator, problem: Problem, draws: Sequence[np.ndarray], key: jax.Array
+) -> Float[np.ndarray, " draw"]:
+    """A few draws train at once; if one of them fails, they train again one by one, to see which."""
+    values: list[float] = []
+    for first in range(0, len(draws), AT_ONCE):
+        some = [Draw.of(problem, chosen) for chosen in draws[first : first + AT_ONCE]]
+        try:
+            values += [float(fit.value) for fit in method.fit_many(problem, keys=[key] * len(some), draws=some)]
+        except NotApplicable:
+            refit = method.prepare(problem, key=key)
+            values += [_value(refit, draw) for draw in some]
+    return np.array(values)
+
+
+def _value(refit: Refit, draw: Draw) -> float:
     try:
-        return float(refit(Draw.of(problem, chosen)).value)
+        return float(refit(draw).value)
     except NotApplicable:
         return float("nan")

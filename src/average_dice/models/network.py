@@ -13,17 +13,19 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .curves import Curves
 from .early_stopping import Best, left_out
 from .perceptron import Perceptron
 from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
-from .training import Schedule, begin, train
+from .training import Sample, Schedule, begin, train
 
 # Larger targets are divided by a common unit first: their squares must fit into float32.
 LARGEST_TARGET = 1e12
+
+Memory = dict[str, Array]  # "dual", and what a copy has of its own: the "goal" of its mass, the "offset" of its targets
 
 
 @dataclass(frozen=True)
@@ -51,58 +53,78 @@ class NetworkRegression:
     def fit(
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
-        num_inputs = regression.inputs.shape[1]
-        mean, std = mean_and_std(regression.inputs) if self.standardise else (np.zeros(1), np.ones(1))
-        inputs = _single((regression.inputs - mean) / std)
-        unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
-        out = left_out(regression.episode, self.held_out)
-        columns = {"x": inputs, "y": _single(regression.targets / unit), "a": _single(regression.mass)}
-        rows = {name: column[~out] for name, column in columns.items()}
-        settings = {
-            "ridge": self.ridge,
-            "mass_weight": self.mass_weight,
-            "mass_goal": regression.mass_goal / unit,
-            "dual_rate": self.dual_rate,
-            "offset": float(rows["y"].mean()) if out.any() else 0.0,
+        return self.fit_each([regression], keys=keys, values_of=[value_of])
+
+    def fit_each(
+        self,
+        regressions: Sequence[Regression],
+        *,
+        keys: Sequence[jax.Array],
+        values_of: Sequence[Callable[[Rows], float]],
+    ) -> list[Fitted]:
+        """One for each key, all trained at once, each on a regression of its own; or all on the only one."""
+        scaled = [Scaled.of(one, self.standardise, self.held_out) for one in regressions]
+        columns = {  # of all regressions, one after the other
+            "x": jnp.concatenate([one.inputs(one.regression.inputs) for one in scaled]),
+            "y": _single(np.concatenate([one.regression.targets / one.unit for one in scaled])),
+            "a": _single(np.concatenate([one.regression.mass for one in scaled])),
         }
+        rows = np.split(np.arange(len(columns["y"])), np.cumsum([len(one.left_out) for one in scaled])[:-1])
+        sees = None
+        if len(scaled) > 1:
+            sees = Sample.of(rows)
+        else:
+            scaled, rows, values_of = scaled * len(keys), rows * len(keys), list(values_of) * len(keys)
+        kept = Sample.of([every[~one.left_out] for every, one in zip(rows, scaled, strict=True)])
+        memory = {
+            "dual": jnp.zeros(len(keys)),
+            "goal": _single(np.array([one.regression.mass_goal / one.unit for one in scaled])),
+            "offset": _single(np.array([one.offset for one in scaled])),
+        }
+        settings = {"ridge": self.ridge, "mass_weight": self.mass_weight, "dual_rate": self.dual_rate}
+        num_inputs = columns["x"].shape[1]
         networks, batch_keys = begin(lambda key: Perceptron(num_inputs, self.hidden, key=key), keys)
         curves = Curves()
         best = Best(self.patience)
 
-        def record(step: int, networks: Perceptron, dual: Array) -> bool:
-            outputs = unit * (settings["offset"] + np.asarray(_outputs(networks, inputs), np.float64))
-            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
-            losses = [self._loss(regression, f) for f in outputs] + penalties
-            curves.add(step, np.array([value_of(f) for f in outputs]), losses)
-            if not out.any():
-                return False
-            return best.offer(networks, np.mean((outputs[:, out] - regression.targets[out]) ** 2, axis=1))
+        def on_rows(networks: Perceptron) -> list[Rows]:
+            outputs = np.asarray(_outputs(networks, columns["x"], sees), np.float64)
+            return [one.f(of_one[: len(one.left_out)]) for one, of_one in zip(scaled, outputs, strict=True)]
 
-        networks, dual = train(
+        def record(step: int, networks: Perceptron, memory: Memory) -> bool:
+            rows = on_rows(networks)
+            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
+            losses = [self._loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
+            curves.add(step, np.array([value_of(f) for value_of, f in zip(values_of, rows, strict=True)]), losses)
+            if not self.held_out:
+                return False
+            return best.offer(networks, np.array([one.held_out_error(f) for one, f in zip(scaled, rows, strict=True)]))
+
+        networks, memory = train(
             downhill,
             networks,
-            jnp.zeros(len(keys)),
-            (rows,),
+            memory,
+            (columns,),
             settings,
             Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
             keys=batch_keys,
             record=record,
+            samples=(kept,),
         )
-        if out.any():
+        if self.held_out:
             networks = best.parameters
-            record(curves.forget_last(), networks, dual)  # the curves end at what is kept
+            record(curves.forget_last(), networks, memory)  # the curves end at what is kept
 
-        def fitted(seed: int) -> Fitted:
+        def fitted(seed: int, one: Scaled, rows: Rows) -> Fitted:
             network: Perceptron = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
 
             def predict(inputs: Inputs) -> Rows:
-                outputs = _outputs(network, _single((inputs - mean) / std))[0]
-                return unit * (settings["offset"] + np.asarray(outputs, np.float64))
+                return one.f(np.asarray(_outputs(network, one.inputs(inputs), None)[0], np.float64))
 
-            return Fitted(outputs[seed], predict, curves.of(seed))
+            return Fitted(rows, predict, curves.of(seed))
 
-        outputs = unit * (settings["offset"] + np.asarray(_outputs(networks, inputs), np.float64))
-        return [fitted(seed) for seed in range(len(keys))]
+        found = zip(scaled, on_rows(networks), strict=True)
+        return [fitted(seed, one, rows) for seed, (one, rows) in enumerate(found)]
 
     def _loss(self, regression: Regression, f: Rows) -> float:
         """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
@@ -110,30 +132,64 @@ class NetworkRegression:
         return float(0.5 * np.mean((f - regression.targets) ** 2) + 0.5 * self.mass_weight * missing**2)
 
 
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A regression as the network sees it: inputs on one scale, targets in a common unit and from an offset."""
+
+    regression: Regression
+    mean: Float[np.ndarray, " input"]
+    std: Float[np.ndarray, " input"]
+    unit: float
+    offset: float
+    left_out: Bool[np.ndarray, " row"]
+
+    @staticmethod
+    def of(regression: Regression, standardise: bool, held_out: float) -> "Scaled":
+        mean, std = mean_and_std(regression.inputs) if standardise else (np.zeros(1), np.ones(1))
+        unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
+        out = left_out(regression.episode, held_out)
+        offset = float(_single(regression.targets / unit)[~out].mean()) if out.any() else 0.0
+        return Scaled(regression, mean, std, unit, offset, out)
+
+    def inputs(self, inputs: Inputs) -> Float[Array, "row input"]:
+        return _single((inputs - self.mean) / self.std)
+
+    def f(self, outputs: Rows) -> Rows:
+        return self.unit * (self.offset + outputs)
+
+    def held_out_error(self, f: Rows) -> float:
+        """On the rows left out; on all of them where a single episode is all there is."""
+        rows = self.left_out if self.left_out.any() else ~self.left_out
+        return float(np.mean((f - self.regression.targets)[rows] ** 2))
+
+
 def downhill(
     network: Perceptron,
-    dual: Float[Array, ""],
+    memory: Memory,
     minibatches: tuple[dict[str, Array]],
     settings: dict[str, Array],
     key: jax.Array,
-) -> tuple[Perceptron, Float[Array, ""]]:
+) -> tuple[Perceptron, Memory]:
     """The gradient of the loss for the network, and the dual variable after its step uphill."""
     (minibatch,) = minibatches
+    dual = memory["dual"]
 
     def loss(network: Perceptron) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        f = settings["offset"] + jax.vmap(network)(minibatch["x"])
+        f = memory["offset"] + jax.vmap(network)(minibatch["x"])
         error = 0.5 * jnp.mean((f - minibatch["y"]) ** 2)
         penalty = 0.5 * settings["ridge"] * _square_norm(network)
-        missing = jnp.mean(minibatch["a"] * f) - settings["mass_goal"]
+        missing = jnp.mean(minibatch["a"] * f) - memory["goal"]
         return error + penalty + settings["mass_weight"] * dual * missing, missing
 
     gradient, missing = jax.grad(loss, has_aux=True)(network)
-    return gradient, dual + settings["dual_rate"] * (missing - dual)
+    return gradient, {**memory, "dual": dual + settings["dual_rate"] * (missing - dual)}
 
 
 @jax.jit
-def _outputs(networks: Perceptron, inputs: Float[Array, "row input"]) -> Float[Array, "seed row"]:
-    return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
+def _outputs(networks: Perceptron, inputs: Float[Array, "row input"], sees: Sample | None) -> Float[Array, "seed seen"]:
+    if sees is None:
+        return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
+    return jax.vmap(lambda network, rows: jax.vmap(network)(inputs[rows]))(networks, sees.rows)
 
 
 def _square_norm(network: Perceptron) -> Float[Array, ""]:

@@ -1,7 +1,8 @@
-"""The library's only gradient loop: Adam on minibatches, many seeds at once.
+"""The library's only gradient loop: Adam on minibatches, many copies at once.
 
-All steps between two records are one `lax.scan` inside one jitted function, mapped over seeds by `vmap`. Python looks
-in at the records only, to note how things stand, to move a progress bar, and to let Ctrl-C through.
+Copies differ in their seeds or, as the draws of a bootstrap, in the rows of the log that they see. All steps between
+two records are one `lax.scan` inside one jitted function, mapped over copies by `vmap`. Python looks in at the records
+only, to note how things stand, to move a progress bar, and to let Ctrl-C through.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
 
 from ..progress import report
 
@@ -32,6 +35,27 @@ class Schedule:
     momentum: float = 0.9
 
 
+class Sample(eqx.Module):
+    """Which rows of a group each copy sees: the first `count` of its `rows`, some of them perhaps several times."""
+
+    rows: Int[Array, "*copy longest"]
+    count: Int[Array, "*copy"]
+    even: bool = eqx.field(static=True)  # whether all copies see equally many
+
+    @staticmethod
+    def of(rows: Sequence[np.ndarray]) -> "Sample":
+        counts = [len(one) for one in rows]
+        padded = np.zeros((len(rows), max(counts)), np.int32)
+        for copy, one in enumerate(rows):
+            padded[copy, : len(one)] = one
+        return Sample(jnp.asarray(padded), jnp.asarray(counts, jnp.int32), min(counts) == max(counts))
+
+    def mean(self, values: Float[Array, "row *output"]) -> Float[Array, "*output"]:
+        """Of one copy's values over the rows that it sees."""
+        seen = jnp.arange(len(self.rows)) < self.count
+        return jnp.tensordot(seen / self.count, values[self.rows], 1)
+
+
 def train(
     downhill: Downhill,
     parameters: Tree,
@@ -42,6 +66,7 @@ def train(
     *,
     keys: Sequence[jax.Array],
     record: Callable[[int, Tree, Tree], bool | None],
+    samples: tuple[Sample | None, ...] | None = None,
 ) -> tuple[Tree, Tree]:
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
@@ -49,12 +74,14 @@ def train(
       memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used
       again. Its key is new in every step.
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
-      without Adam: a dual variable, a target network.
+      without Adam (a dual variable, a target network), and what a copy has of its own.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
-      that need them, its starts. A group no larger than a minibatch is taken whole in every step.
+      that need them, its starts. A group no larger than a minibatch is taken whole in every step (unless copies see
+      different numbers of its rows).
     - `settings`: numbers that `downhill` needs.
     - `record(step, parameters, memory)` is called before the first step and at the schedule's records. If it returns
       True, training stops there.
+    - `samples`: the rows of each group that each copy sees; None: all of them.
     """
     optimiser_state = jax.vmap(optax.adam(schedule.learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
@@ -67,6 +94,7 @@ def train(
             downhill,
             (parameters, memory, optimiser_state),
             groups,
+            samples or (None,) * len(groups),
             settings,
             stacked,
             schedule.learning_rate,
@@ -94,6 +122,7 @@ def _steps(
     downhill: Downhill,
     states: tuple[Tree, Tree, Tree],
     groups: tuple[Tree, ...],
+    samples: tuple[Sample | None, ...],
     settings: Tree,
     keys: jax.Array,
     learning_rate: ArrayLike,
@@ -108,13 +137,15 @@ def _steps(
         raise ValueError("the columns of a group differ in length")  # an index beyond a shorter one would be clamped
     optimiser = optax.adam(learning_rate, b1=momentum)
 
-    def one_seed(state: tuple[Tree, Tree, Tree], key: jax.Array) -> tuple[Tree, Tree, Tree]:
+    def one_copy(
+        state: tuple[Tree, Tree, Tree], samples: tuple[Sample | None, ...], key: jax.Array
+    ) -> tuple[Tree, Tree, Tree]:
         def step(state: tuple[Tree, Tree, Tree], time: Any) -> tuple[tuple[Tree, Tree, Tree], None]:
             parameters, memory, optimiser_state = state
             *row_keys, own_key = jax.random.split(jax.random.fold_in(key, time), len(groups) + 1)
             minibatches = tuple(
-                _minibatch(rows, min(lengths), batch_size, row_key)
-                for rows, lengths, row_key in zip(groups, sizes, row_keys, strict=True)
+                _minibatch(rows, min(lengths), sample, batch_size, row_key)
+                for rows, lengths, sample, row_key in zip(groups, sizes, samples, row_keys, strict=True)
             )
             gradient, memory = downhill(parameters, memory, minibatches, settings, own_key)
             updates, optimiser_state = optimiser.update(gradient, optimiser_state)
@@ -122,11 +153,16 @@ def _steps(
 
         return jax.lax.scan(step, state, done + jnp.arange(num_steps))[0]
 
-    return jax.vmap(one_seed)(states, keys)
+    return jax.vmap(one_copy)(states, samples, keys)
 
 
-def _minibatch(rows: Tree, num_rows: int, batch_size: int, key: jax.Array) -> Tree:
-    if num_rows <= batch_size:
-        return rows
-    chosen = jax.random.randint(key, (batch_size,), 0, num_rows)
+def _minibatch(rows: Tree, num_rows: int, sample: Sample | None, batch_size: int, key: jax.Array) -> Tree:
+    if sample is None:
+        if num_rows <= batch_size:
+            return rows
+        chosen = jax.random.randint(key, (batch_size,), 0, num_rows)
+    elif sample.even and len(sample.rows) <= batch_size:
+        chosen = sample.rows
+    else:
+        chosen = sample.rows[jax.random.randint(key, (batch_size,), 0, sample.count)]
     return jax.tree.map(lambda column: column[chosen], rows)
