@@ -165,9 +165,13 @@ class AverageDICE(TrainedEstimator):
         return [self._finish(draw.problem, task, fitted, key) for draw, task, fitted, key in found]
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        if not isinstance(self.model, FourierFeatures):
-            return super().prepare(problem, key=key)
-        refit_model = self.model.prepare(problem, self.task(problem).regression, key=key)
+        match self.model:
+            case FourierFeatures():
+                refit_model = self.model.prepare(problem, self.task(problem).regression, key=key)
+            case Table():
+                refit_model = self.model.prepare(self.task(problem).regression)
+            case _:
+                return super().prepare(problem, key=key)
 
         def refit(draw: Draw) -> Fit:
             task = self.task(draw.problem)

@@ -18,8 +18,8 @@ import numpy as np
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .bounded_q import BoundedEquations
-from .pair_features import LinearProblem, solve
+from .bounded_q import BoundedEquations, System
+from .pair_features import LinearProblem
 
 CONVERGED = 1e-5  # of the range of rewards
 
@@ -41,10 +41,10 @@ class FittedQ(ClosedForm):
         def refit(draw: Draw) -> Fit:
             solution = equations.solve([self.ridge], draw)[0]
             share = draw.counts[problem.episode_index] / draw.num_rows
-            from_targets = solve(gram.mean(draw) + linear.penalty(self.ridge), linear.logged.T * share)
+            system = System(gram.mean(draw) + linear.penalty(self.ridge))
             after, iteration, change = np.clip(solution.after, low, high), 0, np.inf
             while change > CONVERGED * (high - low) and iteration < self.max_iterations:
-                theta = from_targets @ (equations.reward + equations.passed_on * after)
+                theta = system.solve((share * (equations.reward + equations.passed_on * after)) @ linear.logged)
                 last, after = after, np.clip(linear.after @ theta, low, high)
                 iteration, change = iteration + 1, float(np.abs(after - last).max())
             return linear.fit_of_values(theta, low, high, draw, iterations=float(iteration))

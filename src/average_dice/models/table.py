@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from ..errors import SettingError
+from ..resampling import Draw
 from .regression import Fitted, Inputs, Regression, Rows
 
 
@@ -18,7 +20,23 @@ class Table:
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
         states, index = np.unique(regression.inputs, axis=0, return_inverse=True)
-        means = np.bincount(index, regression.targets) / np.bincount(index)
+        return [self._fitted(states, index, regression.targets)] * len(keys)
+
+    def prepare(self, regression: Regression) -> Callable[[Draw, Rows], Fitted]:
+        """Fits to draws of the log's episodes, each with targets of its own."""
+        states, index = np.unique(regression.inputs, axis=0, return_inverse=True)
+
+        def refit(draw: Draw, targets: Rows) -> Fitted:
+            seen, place = np.unique(draw.of_rows(index), return_inverse=True)
+            return self._fitted(states[seen], place, targets)
+
+        return refit
+
+    def _fitted(
+        self, states: Float[np.ndarray, "state input"], index: Int[np.ndarray, " row"], targets: Rows
+    ) -> Fitted:
+        """`index`: the state of each row."""
+        means = np.bincount(index, targets) / np.bincount(index)
 
         def predict(inputs: Inputs) -> Rows:
             both, place = np.unique(np.concatenate([states, inputs]), axis=0, return_inverse=True)
@@ -29,5 +47,4 @@ class Table:
                 raise SettingError(f"{inputs[(found < 0).argmax()]} is not in the table: the log never shows it.")
             return means[found]
 
-        fitted = Fitted(means[index], predict, diagnostics={"num_states": float(len(states))})
-        return [fitted] * len(keys)
+        return Fitted(means[index], predict, diagnostics={"num_states": float(len(states))})
