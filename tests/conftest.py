@@ -1,5 +1,8 @@
 """What many tests share."""
 
+import os
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +10,13 @@ from hypothesis import settings
 
 import average_dice as ad
 from exact_mdps import early_termination
+
+# Half of the tests' time is XLA's compiler: what it made is kept for the other worker, for commands that tests start,
+# and for the next run.
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+for name, value in (("compilation_cache_dir", str(COMPILED)), ("persistent_cache_min_compile_time_secs", 0.05)):
+    jax.config.update(f"jax_{name}", value)
+    os.environ[f"JAX_{name}".upper()] = str(value)
 
 settings.register_profile("checks", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("checks")

@@ -133,7 +133,6 @@ TRAINED = {
     "td": small(DeepTD()),
     "cop-td": small(COPTD()),
     "best-dice": small(SaddlePoint.best_dice()),
-    "mql": small(SaddlePoint.mql()),
     "sr-dice": replace(small(SRDICE()), num_features=5, encoder_steps=10),
 }
 

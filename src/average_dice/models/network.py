@@ -93,7 +93,7 @@ class NetworkRegression:
 
         def record(step: int, networks: Perceptron, memory: Memory) -> bool:
             rows = on_rows(networks)
-            penalties = 0.5 * self.ridge * np.asarray(jax.vmap(_square_norm)(networks), np.float64)
+            penalties = 0.5 * self.ridge * np.asarray(_square_norms(networks), np.float64)
             losses = [self._loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
             curves.add(step, np.array([value_of(f) for value_of, f in zip(values_of, rows, strict=True)]), losses)
             if not self.held_out:
@@ -190,6 +190,11 @@ def _outputs(networks: Perceptron, inputs: Float[Array, "row input"], sees: Samp
     if sees is None:
         return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
     return jax.vmap(lambda network, rows: jax.vmap(network)(inputs[rows]))(networks, sees.rows)
+
+
+@jax.jit
+def _square_norms(networks: Perceptron) -> Float[Array, " seed"]:
+    return jax.vmap(_square_norm)(networks)
 
 
 def _square_norm(network: Perceptron) -> Float[Array, ""]:
