@@ -48,6 +48,18 @@ def test_text_and_json(found, tmp_path):
     assert [one["policy"] for one in content["policies"]] == ["target", "good", "bad"]
     assert len(content["differences"]) == 6
     assert content["best"] == "good"
+    assert content["best_is_clear"]
+    assert "Largest value: good, better than every other." in text
+
+
+def test_the_largest_value_may_be_so_by_chance_or_on_no_ground(found):
+    comparison, _ = found
+    gap = comparison.differences["good", "bad"]
+    by_chance = {**comparison.differences, ("good", "bad"): replace(gap, lower=-1.0)}
+    assert not replace(comparison, differences=by_chance).best_is_clear
+    judged = comparison.evaluations["good"]
+    unsupported = replace(judged, verdict=replace(judged.verdict, level="not supported"))
+    assert not replace(comparison, evaluations={**comparison.evaluations, "good": unsupported}).best_is_clear
 
 
 def test_bad_input():

@@ -18,10 +18,11 @@ from rich.text import Text
 from .data import LoggedDataset
 from .errors import NotApplicable, SettingError
 from .estimators import RECOMMENDED
-from .evaluation import Evaluation, evaluate, short
+from .evaluation import Evaluation, evaluate
 from .files import written_whole
 from .inference.behaviour import Difference, difference
 from .policies import Policy
+from .wording import short
 
 BEHAVIOUR = "behaviour"
 
@@ -41,6 +42,18 @@ class Comparison:
         assert first is not None
         return max([*values, BEHAVIOUR], key=lambda name: values.get(name, first.baseline))
 
+    @property
+    def best_is_clear(self) -> bool:
+        """Whether the best is better than every other beyond chance, and its value not one to distrust."""
+        best = self.best
+        others = {
+            pair: found.judgement == ("better" if pair[0] == best else "worse")
+            for pair, found in self.differences.items()
+            if best in pair
+        }
+        judged = self.evaluations.get(best)
+        return all(others.values()) and (judged is None or judged.verdict.level != "not supported")
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
@@ -48,6 +61,7 @@ class Comparison:
                 {"policy": one, "other": other, **asdict(found)} for (one, other), found in self.differences.items()
             ],
             "best": self.best,
+            "best_is_clear": self.best_is_clear,
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -80,7 +94,8 @@ class Comparison:
             for name, found in self.evaluations.items()
             if found.verdict.level != "supported"
         ]
-        return Group(values, apart, *reasons)
+        clear = "better than every other" if self.best_is_clear else "but not clearly better than every other"
+        return Group(values, apart, Text(f"Largest value: {self.best}, {clear}."), *reasons)
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True)

@@ -29,6 +29,7 @@ from .inference.uncertainty import Sampling, Uncertainty, uncertainty
 from .inference.verdict import Verdict, judge
 from .policies import Policy
 from .problem import Problem
+from .wording import short
 
 INTERVAL = "interval: "  # begins the note that says of which kind it is
 ONLY_BASELINES = Verdict("not supported", ("only baselines were asked for, and they are the behaviour policy's",))
@@ -264,13 +265,6 @@ def _summary(dataset: LoggedDataset) -> dict[str, Any]:
         "behaviour_known": dataset.behaviour_log_prob is not None,
         "metadata": {name: str(value) for name, value in dataset.metadata.items()},
     }
-
-
-def short(value: float | None) -> str:
-    """A number as a person would write it."""
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
 
 
 def _without_nonfinite(content: Any) -> Any:

@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ..errors import SettingError
+from ..wording import short
 from . import charts
 from .contents import diagnostics_table, settings_table, summary_table
 
@@ -43,7 +44,7 @@ def fragment(content: Mapping[str, Any]) -> str:
 def _render(name: str, content: Mapping[str, Any]) -> str:
     folder = files(__name__)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["short"] = charts.short
+    environment.filters["short"] = short
     environment.globals["style"] = Markup((folder / "style.css").read_text(encoding="utf-8"))
     answer = environment.from_string((folder / "answer.html").read_text(encoding="utf-8"))
     template = environment.from_string((folder / name).read_text(encoding="utf-8"))

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import short
+
 Number = int | float
 
 WIDTH = 480
@@ -42,10 +44,7 @@ class Scale:
         return [round(step * one, 12) for one in range(first, last + 1)]
 
 
-def short(value: Number | None) -> str:
-    """A number as a person would write it."""
-    if value is None:
-        return "–"
+def _tick(value: Number) -> str:
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1_000_000 else f"{value:.4g}"
 
 
@@ -184,7 +183,7 @@ def _x_axis(x: Scale, height: Number, name: str) -> str:
     parts = [_line(x.start, bottom, x.end, bottom, "axis")]
     for tick in x.ticks():
         parts.append(_line(x(tick), bottom, x(tick), bottom + 4, "axis"))
-        parts.append(_text(x(tick), bottom + 17, short(tick), "small", "middle"))
+        parts.append(_text(x(tick), bottom + 17, _tick(tick), "small", "middle"))
     return "".join([*parts, _text((x.start + x.end) / 2, height - 6, name, "small", "middle")])
 
 
@@ -192,7 +191,7 @@ def _y_axis(y: Scale, name: str) -> str:
     parts = []
     for tick in y.ticks():
         parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "grid"))
-        parts.append(_text(LEFT - 6, y(tick) + 4, short(tick), "small", "end"))
+        parts.append(_text(LEFT - 6, y(tick) + 4, _tick(tick), "small", "end"))
     middle = (y.start + y.end) / 2
     parts.append(
         f'<text x="12" y="{middle:.1f}" class="small" text-anchor="middle" transform="rotate(-90 12 {middle:.1f})">'

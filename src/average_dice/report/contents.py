@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .charts import short
+from ..wording import short
 
 
 def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
