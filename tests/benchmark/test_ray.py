@@ -68,6 +68,21 @@ def test_ray_gives_the_numbers_of_local_processes_although_a_worker_is_killed(tm
     assert values(tmp_path / "ray").equals(values(tmp_path / "local"))
 
 
+def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
+    units = list(PLAN.units("ablation"))
+
+    def fails_at_first(unit):  # within: workers cannot import this file
+        if unit.key == first:
+            raise ValueError("a mistake of ours")
+        return []
+
+    first = units[0].key
+    found = ray_cluster()(fails_at_first, units)
+    assert {next(found)[0].key for _ in units[1:]} == {unit.key for unit in units[1:]}
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        next(found)
+
+
 @pytest.fixture
 def short_folder():
     """The names of Ray's sockets must be short."""

@@ -92,9 +92,18 @@ def ray_cluster(address: str | None = None) -> Executor:
         try:
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
             waiting = {remote.remote(unit): unit for unit in units}
+            mistake = None
             while waiting:
                 for finished in ray.wait(list(waiting), num_returns=1)[0]:
-                    yield waiting.pop(finished), ray.get(finished)
+                    unit = waiting.pop(finished)
+                    try:
+                        rows = ray.get(finished)
+                    except ray.exceptions.RayTaskError as error:
+                        mistake = mistake or error
+                    else:
+                        yield unit, rows
+            if mistake is not None:
+                raise mistake  # after everything else is done
         except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
             raise SettingError(f"a unit failed {RETRIES + 1} times: {error}") from None
         finally:
