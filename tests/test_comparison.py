@@ -57,9 +57,12 @@ def test_the_largest_value_may_be_so_by_chance_or_on_no_ground(found):
     gap = comparison.differences["good", "bad"]
     by_chance = {**comparison.differences, ("good", "bad"): replace(gap, lower=-1.0)}
     assert not replace(comparison, differences=by_chance).best_is_clear
-    judged = comparison.evaluations["good"]
-    unsupported = replace(judged, verdict=replace(judged.verdict, level="not supported"))
-    assert not replace(comparison, evaluations={**comparison.evaluations, "good": unsupported}).best_is_clear
+    for name in ("good", "bad"):
+        judged = comparison.evaluations[name]
+        unsupported = replace(judged, verdict=replace(judged.verdict, level="not supported"))
+        doubtful = replace(comparison, evaluations={**comparison.evaluations, name: unsupported})
+        assert not doubtful.best_is_clear
+        assert f"the log does not support {name}" in " ".join(str(doubtful).split())
 
 
 def test_bad_input():

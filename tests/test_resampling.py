@@ -30,6 +30,7 @@ from average_dice.estimators import (
     pair_inputs,
     sr_dice,
 )
+from average_dice.estimators.copies import Copies
 from average_dice.models import FourierFeatures, NetworkRegression, network
 from average_dice.models.fourier import FeatureMap
 from average_dice.models.training import Sample
@@ -133,6 +134,7 @@ TRAINED = {
     "td": small(DeepTD()),
     "cop-td": small(COPTD()),
     "best-dice": small(SaddlePoint.best_dice()),
+    "mql": small(SaddlePoint.mql()),
     "sr-dice": replace(small(SRDICE()), num_features=5, encoder_steps=10),
 }
 
@@ -177,7 +179,23 @@ def test_an_episode_drawn_twice_is_either_kept_or_left_out(problem, monkeypatch)
 
 
 def test_a_sample_is_seen_as_far_as_it_counts():
-    sample = Sample.of([np.array([2, 0, 0]), np.array([1])])
+    sample = Sample.of([np.array([2, 0, 0]), np.array([1]), np.array([1, 2])])
     values = jnp.array([1.0, 10.0, 100.0])
-    assert jax.vmap(lambda one: one.mean(values))(sample) == pytest.approx(np.array([34.0, 10.0]))
-    assert not sample.even
+    assert jax.vmap(lambda one: one.mean(values))(sample) == pytest.approx(np.array([34.0, 10.0, 55.0]))
+    whole = np.asarray(jax.vmap(lambda one: one.minibatch(3, KEY))(sample))
+    assert whole[:2].tolist() == [[2, 0, 0], [1, 1, 1]]
+    assert whole[2, :2].tolist() == [1, 2]
+    assert whole[2, 2] in (1, 2)
+    some = np.asarray(jax.vmap(lambda one: one.minibatch(2, KEY))(sample))
+    assert some.shape == (3, 2)
+    assert some[1].tolist() == [1, 1]
+    assert set(some[2]) <= {1, 2}
+
+
+def test_starts_with_several_rows_each(problem):
+    copies = Copies.of(problem, 2, [Draw.of(problem, np.array([1, 0])), Draw.of(problem, np.array([2, 2, 5]))])
+    seen = copies.starts(3)
+    assert seen.count.tolist() == [6, 9]
+    assert seen.rows[0, :6].tolist() == [3, 4, 5, 0, 1, 2]
+    assert seen.rows[1].tolist() == [6, 7, 8, 6, 7, 8, 15, 16, 17]
+    assert Copies.of(problem, 2, None).starts(3) is None

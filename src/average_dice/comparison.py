@@ -21,6 +21,7 @@ from .estimators import RECOMMENDED
 from .evaluation import Evaluation, evaluate
 from .files import written_whole
 from .inference.behaviour import Difference, difference
+from .inference.verdict import NOT_SUPPORTED
 from .policies import Policy
 from .wording import short
 
@@ -44,15 +45,20 @@ class Comparison:
 
     @property
     def best_is_clear(self) -> bool:
-        """Whether the best is better than every other beyond chance, and its value not one to distrust."""
-        best = self.best
-        others = {
-            pair: found.judgement == ("better" if pair[0] == best else "worse")
+        """Whether the best is better than every other beyond chance, and no value among them not supported."""
+        return self._best_beyond_chance and not self._unsupported
+
+    @property
+    def _best_beyond_chance(self) -> bool:
+        return all(
+            found.judgement == ("better" if pair[0] == self.best else "worse")
             for pair, found in self.differences.items()
-            if best in pair
-        }
-        judged = self.evaluations.get(best)
-        return all(others.values()) and (judged is None or judged.verdict.level != "not supported")
+            if self.best in pair
+        )
+
+    @property
+    def _unsupported(self) -> list[str]:
+        return [name for name, found in self.evaluations.items() if found.verdict.level == NOT_SUPPORTED]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -94,8 +100,9 @@ class Comparison:
             for name, found in self.evaluations.items()
             if found.verdict.level != "supported"
         ]
-        clear = "better than every other" if self.best_is_clear else "but not clearly better than every other"
-        return Group(values, apart, Text(f"Largest value: {self.best}, {clear}."), *reasons)
+        clear = "better than every other" if self._best_beyond_chance else "but not clearly better than every other"
+        doubt = f"; but the log does not support {', '.join(self._unsupported)}" if self._unsupported else ""
+        return Group(values, apart, Text(f"Largest value: {self.best}, {clear}{doubt}."), *reasons)
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True)

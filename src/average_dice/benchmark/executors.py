@@ -99,6 +99,8 @@ def ray_cluster(address: str | None = None) -> Executor:
                     try:
                         rows = ray.get(finished)
                     except ray.exceptions.RayTaskError as error:
+                        if isinstance(error, ImportError | SettingError):  # the cluster's fault: all would fail
+                            raise
                         mistake = mistake or error
                     else:
                         yield unit, rows

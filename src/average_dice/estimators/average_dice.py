@@ -153,7 +153,7 @@ class AverageDICE(TrainedEstimator):
             fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
             return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
         if not isinstance(self.model, NetworkRegression):
-            return super(TrainedEstimator, self).fit_many(problem, keys=keys, draws=draws)
+            return [self.prepare(problem, key=key)(draw) for key, draw in zip(keys, draws, strict=True)]
         tasks = [self.task(draw.problem) for draw in draws]
         episodes = [draw.of_rows(problem.episode_index) for draw in draws]  # drawn twice, still one: kept or left out
         fits = self.model.fit_each(
@@ -170,8 +170,10 @@ class AverageDICE(TrainedEstimator):
                 refit_model = self.model.prepare(problem, self.task(problem).regression, key=key)
             case Table():
                 refit_model = self.model.prepare(self.task(problem).regression)
-            case _:
+            case NetworkRegression():
                 return super().prepare(problem, key=key)
+            case _:
+                return lambda draw: self.fit(draw.problem, key=key)
 
         def refit(draw: Draw) -> Fit:
             task = self.task(draw.problem)

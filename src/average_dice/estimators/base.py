@@ -94,17 +94,17 @@ class Estimator(ABC):
     def fit_many(
         self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
     ) -> list[Fit]:
-        """One fit for each key, to the whole log or each to a draw of its episodes.
+        """One fit for each key, to the whole log or each to a draw of its episodes, as `prepare` would.
 
         Methods that train override this and train them all at once.
         """
         if draws is None:
             return [self.fit(problem, key=key) for key in keys]
-        return [self.fit(draw.problem, key=key) for key, draw in zip(keys, draws, strict=True)]
+        return [self.prepare(problem, key=key)(draw) for key, draw in zip(keys, draws, strict=True)]
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         """A fit for any draw of the log's episodes. Closed forms do once what all draws share; others start anew."""
-        return lambda draw: self.fit_many(problem, keys=[key], draws=[draw])[0]
+        return lambda draw: self.fit(draw.problem, key=key)
 
 
 class ClosedForm(Estimator):
@@ -122,6 +122,9 @@ class TrainedEstimator(Estimator):
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         return self.fit_many(problem, keys=[key])[0]
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        return lambda draw: self.fit_many(problem, keys=[key], draws=[draw])[0]
 
     @abstractmethod
     def fit_many(

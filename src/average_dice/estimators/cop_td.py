@@ -69,7 +69,7 @@ class COPTD(TrainedEstimator):
             networks,
             (rows, starts),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_records)),
             keys=batch_keys,
             record=record,
             samples=(copies.rows, copies.starts()),

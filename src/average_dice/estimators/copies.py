@@ -28,6 +28,10 @@ class Copies:
             return Copies([Draw.everything(problem)] * number, False)
         return Copies(list(draws), True)
 
+    def looks(self, number: int) -> int:
+        """How often to look at them as they train: nobody asks for the curves of draws."""
+        return 1 if self.drawn else number
+
     @property
     def rows(self) -> Sample | None:
         """The transitions that each copy sees; None: all."""

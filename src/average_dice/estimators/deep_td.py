@@ -63,7 +63,7 @@ class DeepTD(TrainedEstimator):
             networks,
             (inputs.transitions,),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_records)),
             keys=batch_keys,
             record=record,
             samples=(copies.rows,),

@@ -137,7 +137,7 @@ class SaddlePoint(TrainedEstimator):
             {"average": players, "gradient": jax.tree.map(jnp.zeros_like, players)},
             (rows, inputs.starts),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records, momentum=0.0),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_records), momentum=0.0),
             keys=batch_keys,
             record=record,
             samples=(copies.rows, starts_seen),

@@ -21,7 +21,8 @@ from ..problem import Problem
 from ..progress import report
 from ..resampling import Draw
 
-AT_ONCE = 10  # draws, of methods that train
+AT_ONCE = 10  # draws, of methods that train …
+ROWS_AT_ONCE = 200_000  # … but no more than have so many rows together: networks are asked about all of them
 MOST_GROUPS = 50  # of episodes, one of which at a time is left out
 
 
@@ -57,8 +58,9 @@ def _trained(
 ) -> Float[np.ndarray, " draw"]:
     """A few draws train at once; if one of them fails, they train again one by one, to see which."""
     values: list[float] = []
-    for first in range(0, len(draws), AT_ONCE):
-        some = [Draw.of(problem, chosen) for chosen in draws[first : first + AT_ONCE]]
+    at_once = min(AT_ONCE, max(1, ROWS_AT_ONCE // problem.dataset.num_transitions))
+    for first in range(0, len(draws), at_once):
+        some = [Draw.of(problem, chosen) for chosen in draws[first : first + at_once]]
         try:
             values += [float(fit.value) for fit in method.fit_many(problem, keys=[key] * len(some), draws=some)]
         except NotApplicable:

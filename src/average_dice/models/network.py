@@ -86,6 +86,8 @@ class NetworkRegression:
         networks, batch_keys = begin(lambda key: Perceptron(num_inputs, self.hidden, key=key), keys)
         curves = Curves()
         best = Best(self.patience)
+        stops = any(one.left_out.any() for one in scaled)
+        num_records = self.num_records if stops or sees is None else 1  # nobody looks at the curves of draws
 
         def on_rows(networks: Perceptron) -> list[Rows]:
             outputs = np.asarray(_outputs(networks, columns["x"], sees), np.float64)
@@ -96,7 +98,7 @@ class NetworkRegression:
             penalties = 0.5 * self.ridge * np.asarray(_square_norms(networks), np.float64)
             losses = [self._loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
             curves.add(step, np.array([value_of(f) for value_of, f in zip(values_of, rows, strict=True)]), losses)
-            if not self.held_out:
+            if not stops:
                 return False
             return best.offer(networks, np.array([one.held_out_error(f) for one, f in zip(scaled, rows, strict=True)]))
 
@@ -106,12 +108,12 @@ class NetworkRegression:
             memory,
             (columns,),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, self.num_records),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, num_records),
             keys=batch_keys,
             record=record,
             samples=(kept,),
         )
-        if self.held_out:
+        if stops:
             networks = best.parameters
             record(curves.forget_last(), networks, memory)  # the curves end at what is kept
 
@@ -158,7 +160,7 @@ class Scaled:
         return self.unit * (self.offset + outputs)
 
     def held_out_error(self, f: Rows) -> float:
-        """On the rows left out; on all of them where a single episode is all there is."""
+        """On the rows left out; on all of them for a draw that has a single episode."""
         rows = self.left_out if self.left_out.any() else ~self.left_out
         return float(np.mean((f - self.regression.targets)[rows] ** 2))
 

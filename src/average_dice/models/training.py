@@ -40,7 +40,6 @@ class Sample(eqx.Module):
 
     rows: Int[Array, "*copy longest"]
     count: Int[Array, "*copy"]
-    even: bool = eqx.field(static=True)  # whether all copies see equally many
 
     @staticmethod
     def of(rows: Sequence[np.ndarray]) -> "Sample":
@@ -48,12 +47,23 @@ class Sample(eqx.Module):
         padded = np.zeros((len(rows), max(counts)), np.int32)
         for copy, one in enumerate(rows):
             padded[copy, : len(one)] = one
-        return Sample(jnp.asarray(padded), jnp.asarray(counts, jnp.int32), min(counts) == max(counts))
+        return Sample(jnp.asarray(padded), jnp.asarray(counts, jnp.int32))
 
     def mean(self, values: Float[Array, "row *output"]) -> Float[Array, "*output"]:
         """Of one copy's values over the rows that it sees."""
-        seen = jnp.arange(len(self.rows)) < self.count
-        return jnp.tensordot(seen / self.count, values[self.rows], 1)
+        seen = (jnp.arange(len(self.rows)) < self.count).reshape(-1, *[1] * (values.ndim - 1))
+        return jnp.sum(jnp.where(seen, values[self.rows], 0), axis=0) / self.count
+
+    def minibatch(self, batch_size: int, key: jax.Array) -> Int[Array, " drawn"]:
+        """Rows of one copy, at random; or all that it sees, where no copy sees more than a minibatch.
+
+        Then copies that see fewer rows than others see some of them, at random, twice.
+        """
+        longest = len(self.rows)
+        if longest > batch_size:
+            return self.rows[jax.random.randint(key, (batch_size,), 0, self.count)]
+        place = jnp.arange(longest)
+        return self.rows[jnp.where(place < self.count, place, jax.random.randint(key, (longest,), 0, self.count))]
 
 
 def train(
@@ -76,8 +86,7 @@ def train(
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
       without Adam (a dual variable, a target network), and what a copy has of its own.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
-      that need them, its starts. A group no larger than a minibatch is taken whole in every step (unless copies see
-      different numbers of its rows).
+      that need them, its starts. A group no larger than a minibatch is taken whole in every step.
     - `settings`: numbers that `downhill` needs.
     - `record(step, parameters, memory)` is called before the first step and at the schedule's records. If it returns
       True, training stops there.
@@ -161,8 +170,6 @@ def _minibatch(rows: Tree, num_rows: int, sample: Sample | None, batch_size: int
         if num_rows <= batch_size:
             return rows
         chosen = jax.random.randint(key, (batch_size,), 0, num_rows)
-    elif sample.even and len(sample.rows) <= batch_size:
-        chosen = sample.rows
     else:
-        chosen = sample.rows[jax.random.randint(key, (batch_size,), 0, sample.count)]
+        chosen = sample.minibatch(batch_size, key)
     return jax.tree.map(lambda column: column[chosen], rows)
