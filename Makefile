@@ -35,6 +35,7 @@ bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios t
 	$(BIN)/python benchmarks/training_and_closed_form.py
 	$(BIN)/python benchmarks/closed_forms.py
 	$(BIN)/python benchmarks/against_pytorch.py
+	$(BIN)/python benchmarks/main_slice.py
 	$(BIN)/python benchmarks/collection.py
 	$(BIN)/python benchmarks/bootstrap.py
 

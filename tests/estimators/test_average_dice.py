@@ -393,7 +393,7 @@ def test_another_key_gives_another_network_and_other_features():
 
 def test_many_seeds_at_once_are_the_seeds_one_by_one():
     problem = early_termination().problem(40, seed=0)
-    method = replace(ad.AverageDICE.neural(), model=NetworkRegression(num_steps=100, standardise=True))
+    method = replace(ad.AverageDICE.neural(), model=NetworkRegression((32, 32), num_steps=100, standardise=True))
     keys = [jax.random.key(seed) for seed in range(3)]
     together = method.fit_many(problem, keys=keys)
     for key, fit in zip(keys, together, strict=True):

@@ -1,0 +1,50 @@
+"""A slice of the main experiment against plain PyTorch loops of the same length, in the same run: `make bench`.
+
+Average-DICE, deep TD and BestDICE on two logs of Hopper, for as many steps as the standard preset says: by the command
+that runs the experiment (a process a core; starting, compiling and looking at the curves included), and by PyTorch, one
+run after the other with all the cores it wants (no curves).
+"""
+
+import os
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from against_pytorch import torch_average_dice, torch_best_dice, torch_td
+
+import average_dice as ad
+from average_dice.benchmark.executors import local
+from average_dice.benchmark.experiments import Main
+from average_dice.benchmark.presets import load_plan
+from average_dice.benchmark.running import run_experiment
+from average_dice.demo import load_demo
+
+NUM_LOGS = 2
+PEERS = {"average-dice-paper": torch_average_dice, "td": torch_td, "best-dice": torch_best_dice}
+
+
+def main() -> None:
+    standard = load_plan("standard", "main")
+    assert isinstance(standard, Main)
+    plan = replace(standard, tasks=("Hopper-v5",), estimators=tuple(PEERS), logs=0, trained_logs=NUM_LOGS)
+    demo = load_demo("Hopper-v5")
+    problem = ad.Problem(demo.dataset, demo.policy, 0.95)
+    for peer in PEERS.values():
+        peer(problem, 10)()  # warms up
+    start = time.perf_counter()
+    for _ in range(NUM_LOGS):
+        for name, peer in PEERS.items():
+            peer(problem, plan.steps[name])()
+    torch_time = time.perf_counter() - start
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        run_experiment("main", plan, Path(folder), local())
+    ours = time.perf_counter() - start
+    print(f"a slice of main, {NUM_LOGS} logs of Hopper, three methods, {os.cpu_count()} cores")
+    print(f"  PyTorch, one run after the other   {torch_time:6.0f} s")
+    print(f"  ours, one thread a process         {ours:6.0f} s   ratio {torch_time / ours:.2f} (target 3)")
+
+
+if __name__ == "__main__":
+    main()
