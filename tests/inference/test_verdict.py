@@ -151,12 +151,16 @@ def test_without_probabilities_of_the_log(case):
 def test_parts_that_disagree_and_a_flow_out_of_balance():
     sound = Diagnostics(0.01, 0.0, None, 0.0, 1.0, 0.1, 0, 1.0, 0.1, 0.8, 20.0, (), 0.3, (), (), 1.0, 0.1)
 
-    def level(values=1.0, **changes):
-        estimate = Estimate(1.0, 0.9, 1.1, 0.95, diagnostics={"by_values": values, "by_products": 1.0})
+    def level(values=1.0, width=0.2, **changes):
+        parts = {"by_values": values, "by_products": 1.0}
+        estimate = Estimate(1.0, 1.0 - width / 2, 1.0 + width / 2, 0.95, diagnostics=parts)
         return judge(estimate, replace(sound, **changes), 40)
 
     assert level().level == level(values=1.5).level == "supported"
     assert "more than three widths" in level(values=1.7).reasons[0]
+    assert level(values=1.015, width=0.001).level == "supported"  # a hundredth is beyond chance, but small
+    assert level(values=1.03, width=0.001).level == "weak"
+    assert [level(beyond_cut=share).level for share in (0.04, 0.2, 0.35)] == ["supported", "weak", "not supported"]
     assert "out of balance" in level(flow_residual=1.2).reasons[0]
     assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state")
 

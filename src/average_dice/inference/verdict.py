@@ -107,7 +107,7 @@ def unseen_future(estimate: Estimate, found: Diagnostics, num_episodes: int) -> 
     if beyond is None or beyond < 0.05:
         return None
     reason = f"{beyond:.0%} of what counts lies beyond the cut, where the log does not look"
-    return Finding(NOT_SUPPORTED if beyond > 0.5 else WEAK, reason, LONGER_CUT)
+    return Finding(NOT_SUPPORTED if beyond > 0.3 else WEAK, reason, LONGER_CUT)
 
 
 def unbalanced_flow(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
@@ -134,11 +134,12 @@ def repeats(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Findin
 
 
 def disagreement(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
-    """Values learnt by a critic and products of ratios must tell much the same story."""
+    """Values learnt by a critic and products of ratios must tell much the same story, beyond chance and by size."""
     values, products = estimate.diagnostics.get("by_values"), estimate.diagnostics.get("by_products")
     if values is None or products is None or estimate.lower is None or estimate.upper is None:
         return None
-    if abs(values - products) <= 3 * (estimate.upper - estimate.lower):
+    gap, size = abs(values - products), max(abs(values), abs(products))
+    if gap <= 3 * (estimate.upper - estimate.lower) or gap <= 0.02 * size:
         return None
     apart = f"learnt values say {values:.4g} and products of ratios {products:.4g}"
     reason = f"{apart}, more than three widths of the interval apart"
