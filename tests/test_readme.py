@@ -1,12 +1,15 @@
 """What the README shows runs, and gives the numbers that it says."""
 
+import json
 import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 import average_dice as ad
+from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
 
 ROOT = Path(__file__).parents[1]
@@ -54,3 +57,20 @@ def test_the_page_of_the_recommended_estimator_shows_what_was_computed():
     assert "average-dice-blend" in steps
     first = re.findall(r"^\| average-dice-dr \| (\S+) \| (\S+ to \S+) \|", table, flags=re.MULTILINE)
     assert f"{first[0][0]} times ({first[0][1]}) that of the next best" in README.replace("\n", " ")
+
+
+def test_the_page_on_trust_shows_what_was_computed():
+    page = (ROOT / "docs" / "trust.md").read_text()
+    table = (ROOT / "results" / "standard" / "trust.md").read_text()
+    assert f"<!-- trust -->\n{table}<!-- end of trust -->\n" in page
+    lines = json.loads((ROOT / "results" / "standard" / "trust_table.json").read_text())
+    assert lines == [asdict(line) for line in judged(ROOT / "results" / "standard")]  # by the rules as they are now
+    supported, *others = everywhere = [line for line in lines if line["tasks"] == "all tasks"]
+    contained = [f"{100 * line['contained']:.0f} %" for line in everywhere]
+    errors = [f"{100 * line['median_error']:.2g} %" for line in everywhere]
+    text = " ".join(README.split())
+    assert "{} of the supported cases, {} of the weak and {} of those not supported".format(*contained) in text
+    assert "the median error is {}, {} and {} of J".format(*errors) in text
+    assert supported["verdict"] == "supported"
+    assert all(line["contained"] < supported["contained"] for line in others)
+    assert all(line["median_error"] > supported["median_error"] for line in others)
