@@ -11,7 +11,7 @@ from average_dice.estimators import RECOMMENDED, REGISTRY
 from average_dice.inference.bootstrap import drawn_episodes, replicate
 
 ROUNDS = 5
-NUM_DRAWS = 200  # that are timed, and counted five times
+NUM_DRAWS = 1_000
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
         method.fit(problem, key=key)
         start = time.perf_counter()
         replicate(method, problem, list(drawn_episodes(demo.dataset.num_episodes, NUM_DRAWS, 0)), key=key)
-        refits = (time.perf_counter() - start) * 1_000 / NUM_DRAWS
+        refits = time.perf_counter() - start
         print(f"{name}, {demo.dataset.num_transitions:,} transitions: one fit {fit:.2f} s")
         print(f"  1,000 refits {refits:.0f} s, {refits / fit:.0f} times one fit (target: at most 60)")
 

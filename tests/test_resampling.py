@@ -34,7 +34,7 @@ from average_dice.estimators.copies import Copies
 from average_dice.models import FourierFeatures, NetworkRegression, network
 from average_dice.models.fourier import FeatureMap
 from average_dice.models.training import Sample
-from average_dice.resampling import Draw, RowSums
+from average_dice.resampling import Block, Draw, RowSums
 from exact_mdps import early_termination, truncated
 
 KEY = jax.random.key(0)
@@ -121,6 +121,15 @@ def test_sums_over_a_draw(monkeypatch):
     np.testing.assert_allclose(draw.onto_rows(values, len(left)) @ left, values @ left[rows], rtol=1e-12)
     of_episodes = generator.standard_normal(20)
     assert draw.mean_over_episodes(of_episodes) == pytest.approx(of_episodes[[2, 5, 5]].mean())
+
+
+def test_draws_of_a_block_have_the_sums_that_they_have_alone(problem):
+    generator = np.random.default_rng(0)
+    sums = RowSums(problem, *generator.standard_normal((2, problem.dataset.num_transitions, 3)))
+    first, second = (Block(problem, list(generator.integers(0, 40, (3, 40)))) for _ in range(2))
+    for block, place in ((first, 0), (second, 2), (first, 1), (first, 2)):
+        alone = sums.mean(Draw.of(problem, block.chosen[place]))
+        assert sums.mean(block.draw(place)) == pytest.approx(alone, rel=1e-12)
 
 
 def small(method):

@@ -4,8 +4,10 @@ A refit on a draw needs what a fit needs, and most of it is known from the log a
 sums over the rows of an episode, Σ_rows left rightᵀ, of which a draw takes each as often as it takes the episode.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,6 +30,7 @@ class Draw:
     chosen: Int[np.ndarray, " drawn"] | None
     rows: Int[np.ndarray, " transition"] | None  # of the log, in the order of the draw
     counts: Float[np.ndarray, " episode"]  # how often each episode of the log was drawn
+    block: "tuple[Block, int] | None" = None  # the draws it was made with, and its place among them
 
     @staticmethod
     def everything(problem: Problem) -> "Draw":
@@ -64,22 +67,51 @@ class Draw:
 
 
 @dataclass(frozen=True, eq=False)
+class Block:
+    """Draws made together: sums over episodes are formed for all of them in one matrix product."""
+
+    problem: Problem
+    chosen: Sequence[Int[np.ndarray, " drawn"]]
+
+    @cached_property
+    def counts(self) -> Float[np.ndarray, "draw episode"]:
+        number = self.problem.dataset.num_episodes
+        return np.stack([np.bincount(one, minlength=number) for one in self.chosen]).astype(np.float64)
+
+    def draw(self, place: int) -> Draw:
+        return replace(Draw.of(self.problem, self.chosen[place]), block=(self, place))
+
+
+@dataclass(frozen=True, eq=False)
 class RowSums:
     """Σ left rightᵀ over the rows of a draw, from the log's `left` and `right`."""
 
     problem: Problem
     left: Float[np.ndarray, "transition left"]
     right: Float[np.ndarray, "transition right"]
+    _of_blocks: "dict[Block, Float[np.ndarray, 'draw product']]" = field(default_factory=dict)  # of the last one only
+    _lock: Lock = field(default_factory=Lock)
 
     def mean(self, draw: Draw) -> Float[np.ndarray, "left right"]:
         """E[left rightᵀ]."""
         if draw.chosen is None:
             return self.left.T @ self.right / draw.num_rows
         num_left, num_right = self.left.shape[1], self.right.shape[1]
-        if 8 * num_left * num_right * len(draw.counts) <= MOST_BYTES:
-            return (draw.counts @ self._by_episode).reshape(num_left, num_right) / draw.num_rows
+        num_sums = len(draw.counts) + (0 if draw.block is None else len(draw.block[0].chosen))
+        if 8 * num_left * num_right * num_sums <= MOST_BYTES:
+            return self._sums(draw).reshape(num_left, num_right) / draw.num_rows
         times = draw.counts[self.problem.episode_index]
         return (self.left * (times / draw.num_rows)[:, None]).T @ self.right
+
+    def _sums(self, draw: Draw) -> Float[np.ndarray, " product"]:
+        if draw.block is None:
+            return np.asarray(draw.counts @ self._by_episode)
+        block, place = draw.block
+        with self._lock:
+            if block not in self._of_blocks:
+                self._of_blocks.clear()
+                self._of_blocks[block] = block.counts @ self._by_episode
+            return self._of_blocks[block][place]
 
     @cached_property
     def _by_episode(self) -> Float[np.ndarray, "episode product"]:

@@ -8,6 +8,7 @@ of them are then differences between pairs.
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import jax
 import numpy as np
@@ -19,8 +20,9 @@ from ..estimators import Estimator
 from ..estimators.base import Refit
 from ..problem import Problem
 from ..progress import report
-from ..resampling import Draw
+from ..resampling import Block, Draw
 
+BLOCK = 25  # draws, of closed forms, whose sums are formed at once
 AT_ONCE = 10  # draws, of methods that train …
 ROWS_AT_ONCE = 200_000  # … but no more than have so many rows together: networks are asked about all of them
 MOST_GROUPS = 50  # of episodes, one of which at a time is left out
@@ -43,11 +45,13 @@ def replicate(
     """The method's value on each draw of episodes; NaN where it is not applicable."""
     if method.trains:
         return _trained(method, problem, draws, key)
-    with threadpool_limits(1, "blas"):  # a draw a thread, not a thread a row
+    values: list[float] = []
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:  # a draw a thread, not a row
         refit = method.prepare(problem, key=key)
-        values = [_value(refit, Draw.of(problem, draws[0]))]  # alone: it forms the sums that all of them share
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for value in pool.map(lambda chosen: _value(refit, Draw.of(problem, chosen)), draws[1:]):
+        blocks = [Block(problem, draws[first : first + BLOCK]) for first in range(0, len(draws), BLOCK)]
+        _value(refit, blocks[0].draw(0))  # alone: it forms what all of them share
+        for block in blocks:
+            for value in pool.map(partial(_value_of, refit, block), range(len(block.chosen))):
                 values.append(value)
                 report(len(values), len(draws))
     return np.array(values)
@@ -67,6 +71,10 @@ def _trained(
             refit = method.prepare(problem, key=key)
             values += [_value(refit, draw) for draw in some]
     return np.array(values)
+
+
+def _value_of(refit: Refit, block: Block, place: int) -> float:
+    return _value(refit, block.draw(place))
 
 
 def _value(refit: Refit, draw: Draw) -> float:
