@@ -11,8 +11,9 @@ from hypothesis import settings
 import average_dice as ad
 from exact_mdps import early_termination
 
-# Half of the tests' time is XLA's compiler: what it made is kept for the other worker, for commands that tests start,
-# and for the next run.
+# Half of the tests' time is XLA's compiler. It need not do its best, and what it made is kept for the other worker, for
+# commands that tests start, and for the next run.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 for name, value in (("compilation_cache_dir", str(COMPILED)), ("persistent_cache_min_compile_time_secs", 0.05)):
     jax.config.update(f"jax_{name}", value)

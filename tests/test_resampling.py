@@ -159,7 +159,10 @@ def same_scales(monkeypatch):
         monkeypatch.setattr(module, "mean_and_std", fixed)
 
 
-@pytest.mark.parametrize("name", TRAINED)
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in TRAINED if name not in ("paper", "td", "mql")]
+
+
+@pytest.mark.parametrize("name", ["paper", "td", "mql", *LONG])
 def test_draws_that_train_at_once_are_the_fits_to_the_episodes_drawn(name, same_scales):
     """Of unequal numbers of rows; without repeats, as what is left out goes by the episode."""
     method, problem = TRAINED[name], early_termination().problem(40, seed=5)
