@@ -156,6 +156,7 @@ def test_closed_forms_recover_the_value(name, mdp_name):
 
 SAME_CODE = ("dual-dice", "gen-dice", "gradient-dice", "mwl", "mql")  # as best-dice, with other numbers
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in SAME_CODE]
+LONGEST = pytest.param("sr-dice", marks=pytest.mark.slow)  # three networks to compile
 
 
 @pytest.mark.parametrize("mdp_name", ["early termination", pytest.param("truncated", marks=pytest.mark.slow)])
@@ -285,7 +286,7 @@ def test_a_policy_of_another_kind_is_refused():
                 CASES[name].method.fit(ad.Problem(problem.dataset, policy, 0.9), key=KEY)
 
 
-@pytest.mark.parametrize("name", [*(name for name in CASES if name not in SAME_CODE), *LONG])
+@pytest.mark.parametrize("name", [*(name for name in CASES if name not in (*SAME_CODE, "sr-dice")), *LONG, LONGEST])
 def test_same_key_same_bytes_and_rows_in_any_order(name):
     method = CASES[name].method
     for setting in ("num_steps", "encoder_steps"):
@@ -350,7 +351,7 @@ def test_what_is_missing_is_said(name):
             CASES[name].method.fit(ad.Problem(without_behaviour, problem.policy, 0.9), key=KEY)
 
 
-@pytest.mark.parametrize("name", [*WHOLE, "td", "cop-td", "best-dice", "sr-dice"])
+@pytest.mark.parametrize("name", [*WHOLE, "td", "cop-td", "best-dice", LONGEST])
 def test_continuous_actions(name):
     """The state stays, the reward is the action, π = N(0.5, 1), episodes cut after 6 steps: J = 0.5."""
     policy = ad.GaussianPolicy(lambda observations: np.full((len(observations), 1), 0.5), [0.0])

@@ -26,7 +26,7 @@ def test_what_is_left_of_the_beginning_decides():
     assert len(doubts(int(0.97 * steps), rate, discount)) == 1
 
 
-@pytest.mark.parametrize("method", [DeepTD, COPTD, SRDICE])
+@pytest.mark.parametrize("method", [DeepTD, COPTD, pytest.param(SRDICE, marks=pytest.mark.slow)])
 def test_a_run_that_is_too_short_says_so(method):
     short = {"hidden": (4,), "num_steps": 2, "num_records": 1} | ({"encoder_steps": 1} if method is SRDICE else {})
     problem = truncated().problem(20, seed=0)
