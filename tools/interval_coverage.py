@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -96,7 +97,7 @@ def main() -> None:
         for which, mdp in enumerate(ALL)
         if str(seed) not in store.setdefault(mdp.name, {})
     ]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:  # JAX has threads: a fork would hang
         for done, ((which, seed), rows) in enumerate(
             track(zip(left, pool.map(found_on, left), strict=True), "logs", total=len(left)), start=1
         ):
