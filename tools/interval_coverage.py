@@ -39,8 +39,9 @@ HEAD = f"""# Do the intervals contain the truth?
 
 On exact MDPs, where J(π) is known: of {NUM_LOGS:,} logs of {NUM_EPISODES} episodes, the share (in %) whose nominal 95 %
 interval contains J(π), with the bias of the estimate in its standard deviations in brackets. The interval is of the
-kind that `evaluate` gives the method: Student's t for `is`, `pdis`, `dr` and `average-dice-dr` (the last two
-cross-fitted), percentiles of {NUM_DRAWS} draws of episodes for the others. `make coverage` makes this page.
+kind that `evaluate` gives the method: Student's t for `is`, `pdis`, `average-dice-dr` and, where no episode is cut,
+`dr` (the last two cross-fitted), percentiles of {NUM_DRAWS} draws of episodes for the others. `make coverage`
+makes this page.
 
 A cell is **bold** where the estimate is as good as unbiased (within {UNBIASED:g} standard deviations): there the share
 should lie between 92 and 98 %. Elsewhere no interval that speaks of chance alone can do it, and the share says how much

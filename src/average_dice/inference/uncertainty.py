@@ -1,7 +1,8 @@
 """The interval that suits a method.
 
 - means of independent episodes (the behaviour's return, IS, per-decision IS): Student's t;
-- doubly robust estimates: Student's t of what each episode adds, with a critic fitted to the others;
+- doubly robust estimates: Student's t of what each episode adds, with a critic fitted to the others; but where products
+  of ratios end at a cut and the critic stands for what lies beyond, its own error counts, too, and the bootstrap knows;
 - everything else: the bootstrap over whole episodes, refitted to every draw;
 - methods that train: the same with the few draws that one can wait for.
 
@@ -19,6 +20,7 @@ from jaxtyping import Float
 from ..errors import NotApplicable, SettingError
 from ..estimators import BehaviourReturn, DoublyRobust, Estimator, Fit, ImportanceSampling, MarginalisedDoublyRobust
 from ..estimators.importance_sampling import by_decision, by_episode
+from ..estimators.weighting import is_cut
 from ..problem import Problem
 from . import influence
 from .bootstrap import drawn_episodes, left_out_episodes, replicate
@@ -114,7 +116,7 @@ def _independent_values(
                 return np.bincount(problem.episode_index, discounted, data.num_episodes)
             case ImportanceSampling() if method.log_weights in (by_episode, by_decision):
                 return influence.of_weighted_rewards(problem, fit)
-            case DoublyRobust() if method.log_weights is by_decision:
+            case DoublyRobust() if method.log_weights is by_decision and not is_cut(problem):
                 return influence.cross_fitted(method, problem, key=key)
             case MarginalisedDoublyRobust():
                 return influence.cross_fitted(method, problem, key=key)
