@@ -23,3 +23,14 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def part(index: int, num_parts: int) -> Iterator[None]:
+    """Within this context, reports are of one part of the work; the parts are alike in size."""
+    outer = _listener.get()
+    if outer is None:
+        yield
+        return
+    with listening(lambda done, total: outer(index * total + done, num_parts * total)):
+        yield

@@ -172,9 +172,9 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(tmp_path)
     assert read_rows(tmp_path / "broken", "ablation").equals(read_rows(tmp_path / "whole", "ablation"))
 
 
-def test_methods_added_later_are_all_that_is_run(tmp_path):
-    def plan(estimators, steps):
-        return Main(("CartPole-v1",), estimators, logs=2, trained_logs=1, seeds=2, every=5, steps=steps)
+def test_methods_and_logs_added_later_are_all_that_is_run(tmp_path):
+    def plan(estimators, steps, logs=2):
+        return Main(("CartPole-v1",), estimators, logs, trained_logs=1, seeds=2, every=5, steps=steps)
 
     asked = []
 
@@ -184,11 +184,11 @@ def test_methods_added_later_are_all_that_is_run(tmp_path):
             yield unit, [row for one in unit.each() for row in made_up(one, versions())]
 
     few = plan(("wpdis", "td"), {"td": 10})
-    more = plan(("wpdis", "fqe", "td", "mwl"), {"td": 10, "mwl": 10})
+    more = plan(("wpdis", "fqe", "td", "mwl"), {"td": 10, "mwl": 10}, logs=3)
     run_experiment("main", few, tmp_path / "grown", executor)
     asked.clear()
     run_experiment("main", more, tmp_path / "grown", executor)
-    assert asked == [(0, ["fqe"]), (0, ["mwl"]), (1, ["fqe"])]
+    assert asked == [(0, ["fqe"]), (0, ["mwl"]), (1, ["fqe"]), (2, ["wpdis", "fqe"])]
     run_experiment("main", more, tmp_path / "whole", executor)
     grown, whole = (read_rows(tmp_path / name, "main") for name in ("grown", "whole"))
     assert grown.drop(["config"]).equals(whole.drop(["config"]))
@@ -197,7 +197,12 @@ def test_methods_added_later_are_all_that_is_run(tmp_path):
     )
     older.gather(list(few.units("main")))  # somebody who began before the methods were added
     assert read_rows(tmp_path / "grown", "main").equals(grown)
-    for other in (few, plan(more.estimators, {"td": 11, "mwl": 10})):  # fewer methods; another length
+    for other in (
+        few,
+        plan(few.estimators, few.steps, logs=3),  # fewer methods
+        plan(more.estimators, more.steps),  # fewer logs
+        plan(more.estimators, {"td": 11, "mwl": 10}, logs=3),  # another length
+    ):
         with pytest.raises(SettingError, match="another preset"):
             run_experiment("main", other, tmp_path / "grown", executor)
 

@@ -21,6 +21,7 @@ from average_dice.estimators import (
     TrainedEstimator,
 )
 from average_dice.estimators.weighting import added_by_episode
+from average_dice.inference import bootstrap
 from average_dice.inference.behaviour import behaviour_value, difference
 from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
 from average_dice.inference.influence import cross_fitted
@@ -31,6 +32,7 @@ from average_dice.inference.uncertainty import (
     of_replicates,
     uncertainty,
 )
+from average_dice.progress import listening, report
 from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
 
 KEY = jax.random.key(0)
@@ -205,6 +207,22 @@ def test_of_draws_that_train_at_once_only_those_that_fail_are_lost():
     draws = [np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 2])]
     values = replicate(WithoutTheFirst(), MDP.problem(3, seed=0), draws, key=KEY)
     assert values == pytest.approx([2.0, np.nan, 1.0], nan_ok=True)
+
+
+def test_progress_over_draws_that_train_goes_on_from_one_lot_to_the_next(monkeypatch):
+    class Reporting(TrainedEstimator):
+        num_steps = 2
+
+        def fit_many(self, problem, *, keys, draws=None):
+            for done in (1, 2):
+                report(done, 2)
+            return [Fit(0.0) for _ in draws]
+
+    monkeypatch.setattr(bootstrap, "AT_ONCE", 2)
+    seen = []
+    with listening(lambda done, total: seen.append((done, total))):
+        replicate(Reporting(), MDP.problem(3, seed=0), [np.arange(3)] * 5, key=KEY)
+    assert seen == [(done, 6) for done in range(1, 7)]
 
 
 def test_no_interval_from_one_episode_or_without_draws():

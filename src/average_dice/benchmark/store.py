@@ -76,7 +76,7 @@ class Store:
     def open(directory: Path, experiment: str, plan: Plan, versions: Mapping[str, str]) -> "Store":
         """Begins a store, or goes on with one; raises if it was written by another plan or by other versions.
 
-        A plan that has the same and more methods may go on.
+        A plan that has the same and more, of methods or of logs, may go on.
         """
         content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
         config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -126,7 +126,7 @@ class Store:
         """Moves the rows of these units into one file, in an order that does not depend on who was first.
 
         Rows of other units go: they are of target policies or of defaults that have been replaced since. If somebody
-        has gone on with more methods meanwhile, all rows stay.
+        has gone on with more meanwhile, all rows stay.
         """
         with self._locked():
             parts = _parts(self.parts)
@@ -193,12 +193,13 @@ def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
 
 
 def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a plan differs from an earlier one in nothing but more methods."""
-    methods = ("estimators", "steps")
+    """Whether a plan differs from an earlier one in nothing but more methods or more logs."""
+    may_grow = ("estimators", "steps", "logs", "trained_logs")
     steps = before.get("steps")
     return (
-        {name: value for name, value in before.items() if name not in methods}
-        == {name: value for name, value in now.items() if name not in methods}
+        {name: value for name, value in before.items() if name not in may_grow}
+        == {name: value for name, value in now.items() if name not in may_grow}
         and set(before.get("estimators", ())) <= set(now.get("estimators", ()))
+        and all(before.get(name, 0) <= now.get(name, 0) for name in ("logs", "trained_logs"))
         and (steps.items() <= now["steps"].items() if isinstance(steps, dict) else steps == now.get("steps"))
     )

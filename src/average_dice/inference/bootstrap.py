@@ -19,7 +19,7 @@ from ..errors import NotApplicable
 from ..estimators import Estimator
 from ..estimators.base import Refit
 from ..problem import Problem
-from ..progress import report
+from ..progress import part, report
 from ..resampling import Block, Draw
 
 BLOCK = 25  # draws, of closed forms, whose sums are formed at once
@@ -63,13 +63,15 @@ def _trained(
     """A few draws train at once; if one of them fails, they train again one by one, to see which."""
     values: list[float] = []
     at_once = min(AT_ONCE, max(1, ROWS_AT_ONCE // problem.dataset.num_transitions))
-    for first in range(0, len(draws), at_once):
+    firsts = range(0, len(draws), at_once)
+    for index, first in enumerate(firsts):
         some = [Draw.of(problem, chosen) for chosen in draws[first : first + at_once]]
-        try:
-            values += [float(fit.value) for fit in method.fit_many(problem, keys=[key] * len(some), draws=some)]
-        except NotApplicable:
-            refit = method.prepare(problem, key=key)
-            values += [_value(refit, draw) for draw in some]
+        with part(index, len(firsts)):
+            try:
+                values += [float(fit.value) for fit in method.fit_many(problem, keys=[key] * len(some), draws=some)]
+            except NotApplicable:
+                refit = method.prepare(problem, key=key)
+                values += [_value(refit, draw) for draw in some]
     return np.array(values)
 
 
