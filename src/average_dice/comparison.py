@@ -19,7 +19,7 @@ from .data import LoggedDataset
 from .errors import NotApplicable, SettingError
 from .estimators import RECOMMENDED
 from .evaluation import Evaluation, evaluate
-from .files import written_whole
+from .files import write_text_whole
 from .inference.behaviour import Difference, difference
 from .inference.verdict import NOT_SUPPORTED
 from .policies import Policy
@@ -72,8 +72,7 @@ class Comparison:
 
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON form. The file appears whole or not at all."""
-        with written_whole(path) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+        write_text_whole(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     def __rich__(self) -> Group:
         first = next(iter(self.evaluations.values()))

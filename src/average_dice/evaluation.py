@@ -21,15 +21,15 @@ from . import report
 from .data import LoggedDataset
 from .errors import NotApplicable, SettingError
 from .estimators import BASELINES, RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
-from .files import written_whole
+from .files import write_text_whole
 from .inference.behaviour import Difference, behaviour_value, difference
 from .inference.diagnostics import Diagnostics, diagnose
 from .inference.states import StateMap, check_features, map_states
-from .inference.uncertainty import Sampling, Uncertainty, uncertainty
+from .inference.uncertainty import Sampling, Uncertainty, draw_values, uncertainty
 from .inference.verdict import Verdict, judge
 from .policies import Policy
 from .problem import Problem
-from .wording import short
+from .wording import NO_DIFFERENCE, short
 
 INTERVAL = "interval: "  # begins the note that says of which kind it is
 ONLY_BASELINES = Verdict("not supported", ("only baselines were asked for, and they are the behaviour policy's",))
@@ -78,13 +78,11 @@ class Evaluation:
 
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON form. The file appears whole or not at all."""
-        with written_whole(path) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+        write_text_whole(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     def to_html(self, path: str | Path) -> None:
         """Writes the report: one page that needs no network. The file appears whole or not at all."""
-        with written_whole(path) as temporary:
-            temporary.write_text(report.page(self.to_dict()))
+        write_text_whole(path, report.page(self.to_dict()))
 
     def _repr_html_(self) -> str:
         return report.fragment(self.to_dict())
@@ -140,6 +138,8 @@ class Evaluation:
         gain = self.against_behaviour
         if gain is not None:
             lines.append(Text(f"Against the behaviour policy: {gain.in_words(short)}"))
+        elif self.judged is not None:
+            lines.append(Text(f"Against the behaviour policy: {NO_DIFFERENCE}", style="dim"))
         return lines
 
 
@@ -196,7 +196,10 @@ def evaluate(
     diagnostics = diagnose(problem, key=key)
     judged = next((name for name in (RECOMMENDED, *estimates) if name in estimates and name not in BASELINES), None)
     value = None if judged is None else estimates[judged].value
-    judged_draws = None if judged is None else draws.get(judged)
+    against_behaviour = None
+    if judged is not None and value is not None:
+        starting("behaviour policy")
+        against_behaviour = _against_behaviour(methods[judged], problem, value, draws.get(judged), sampling, key)
     return Evaluation(
         discount=discount,
         seed=seed,
@@ -212,7 +215,7 @@ def evaluate(
             "python": platform.python_version(),
         },
         diagnostics=diagnostics,
-        against_behaviour=_against_behaviour(problem, value, judged_draws, sampling, key),
+        against_behaviour=against_behaviour,
         states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
@@ -242,12 +245,17 @@ def _estimate(
 
 
 def _against_behaviour(
-    problem: Problem, value: float | None, draws: np.ndarray | None, sampling: Sampling, key: jax.Array
+    method: Estimator, problem: Problem, value: float, draws: np.ndarray | None, sampling: Sampling, key: jax.Array
 ) -> Difference | None:
-    """What π earns more than μ: both on the same draws of episodes."""
-    if value is None or draws is None:
+    """What π earns more than μ: both by the same method, on the same draws of episodes, if there are any."""
+    if draws is None and not method.trains and sampling.num_draws > 1 and problem.dataset.num_episodes > 1:
+        draws = draw_values(method, problem, sampling.num_draws, sampling.seed, key=key)  # its interval needed none
+    if draws is None:
         return None
-    behaviour, behaviour_draws = behaviour_value(problem, len(draws), sampling.seed, key=key)
+    try:
+        behaviour, behaviour_draws = behaviour_value(method, problem, len(draws), sampling.seed, key=key)
+    except NotApplicable:
+        return None
     return difference(value, behaviour, draws, behaviour_draws, sampling.level, problem.dataset.num_episodes)
 
 

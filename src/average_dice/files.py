@@ -33,6 +33,12 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text_whole(path: str | Path, text: str) -> None:
+    """Writes a text file whole or not at all, in UTF-8 whatever the locale."""
+    with written_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def check_writable(path: str | Path) -> None:
     """Raises if no file can be written there; to be asked before long work, not after it."""
     target = Path(path).resolve()

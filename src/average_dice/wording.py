@@ -1,4 +1,6 @@
-"""Numbers as a person would write them, in the terminal and on the page alike."""
+"""Numbers as a person would write them, and words, in the terminal and on the page alike."""
+
+NO_DIFFERENCE = "no difference, since it takes two draws of episodes or more (of methods that train, trained draws)"
 
 
 def short(value: float | None) -> str:

@@ -35,17 +35,17 @@ def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):
 def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
     rows = [
         row(2.02, 1.9, 2.1),
-        row(2.04, 2.03, 2.1),
+        row(2.04, 2.001, 2.1),
         row(1.9, 1.7, 2.1, beyond_cut=0.2),
         row(1.0, 0.9, 1.1, "Walker2d-v5", beyond_cut=0.7),
     ]
     monkeypatch.setattr(trust, "results", lambda directory, experiment: rows)
     lines = trust.judged(tmp_path)
-    assert [(line.verdict, line.cases, line.contained) for line in lines] == [
-        ("supported", 2, 0.5),
-        ("weak", 1, 1.0),
-        ("not supported", 1, 0.0),
-        ("not supported", 1, 0.0),
+    assert [(line.verdict, line.cases, line.contained, line.nearly) for line in lines] == [
+        ("supported", 2, 0.5, 1.0),
+        ("weak", 1, 1.0, 1.0),
+        ("not supported", 1, 0.0, 0.0),
+        ("not supported", 1, 0.0, 0.0),
     ]
     assert [line.median_error for line in lines] == pytest.approx([0.015, 0.05, 0.5, 0.5])
     assert lines[-1].tasks == "HalfCheetah-v5, Walker2d-v5"
@@ -58,7 +58,7 @@ def test_a_run_stores_what_the_verdict_needs(tmp_path):
     assert len(rows) == 4
     assert {trust.verdict_of(one).level for one in rows} <= {"supported", "weak", "not supported"}
     shortest = min(rows, key=lambda one: one["max_steps"])
-    assert any("beyond the cut" in reason for reason in trust.verdict_of(shortest).reasons)
+    assert any("beyond the last cut" in reason for reason in trust.verdict_of(shortest).reasons)
     path = trust.write_trust(trust.judged(tmp_path), tmp_path)
     assert path.read_text().startswith("| tasks | verdict | cases |")
 

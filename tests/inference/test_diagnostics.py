@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.inference.diagnostics import diagnose, flow_residual, repeated_episodes
+from average_dice.inference.diagnostics import diagnose, flow_residual, repeated_episodes, worst_step
 from conftest import columns_of
 from exact_mdps import as_policy, early_termination, random_mdp, sticky_chain, truncated
 
@@ -127,9 +127,68 @@ def test_a_hole_at_one_step():
     found = diagnose(ad.Problem(holed, None, 0.95), key=KEY)
     assert found.mean_ratio > 0.99
     assert (found.worst_step, found.worst_step_ratio) == (0, pytest.approx(0.4))
-    assert found.worst_step_distance > 100
+    assert found.worst_step_distance > 20
     fine = diagnose(mdp.problem(40, seed=0), key=KEY)
     assert fine.worst_step_distance < 5
+
+
+def of_steps(actions, observation, lengths=None, terminated=True, seed=0, target=None, behaviour=0.5):
+    """A log of episodes whose actions are drawn without looking; `actions` has a row for each of them."""
+    lengths = np.full(len(actions), actions.shape[1]) if lengths is None else lengths
+    kept = np.arange(actions.shape[1]) < lengths[:, None]
+    step = np.tile(np.arange(actions.shape[1]), (len(actions), 1))
+    last = (step == lengths[:, None] - 1)[kept]
+    observation = np.broadcast_to(observation, actions.shape)[kept][:, None].astype(float)
+    return ad.LoggedDataset(
+        episode=np.repeat(np.arange(len(actions)), lengths),
+        step=step[kept],
+        observation=observation,
+        action=actions[kept],
+        reward=(actions[kept] == 1).astype(float),
+        next_observation=np.where(last[:, None], observation, np.roll(observation, -1, axis=0)),
+        terminated=last & terminated,
+        truncated=last & (not terminated),
+        behaviour_log_prob=np.log(np.where(actions[kept] == 1, behaviour, 1 - behaviour)),
+        target_log_prob=None if target is None else np.log(np.where(actions[kept] == 1, target, 1 - target)),
+    )
+
+
+def test_a_rare_action_that_is_missing_at_some_step_is_no_hole():
+    """μ takes it in 5 % of the steps and π in 25 %: among 40 episodes it is often missing at one of the steps."""
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        actions = (generator.random((40, 30)) < 0.05).astype(int)
+        log = of_steps(actions, generator.random((40, 30)), behaviour=0.05, target=0.25)
+        assert worst_step(ad.Problem(log, None, 0.95))[2] < 5
+
+
+def test_the_worst_step_is_the_one_furthest_from_one():
+    actions = np.tile([[0], [1]], (10, 10))
+    actions[:14, 3] = 1
+    step, mean, distance = worst_step(ad.Problem(of_steps(actions, 0.0, target=0.6), None, 0.95))
+    assert (step, mean) == (3, pytest.approx(0.85 * 1.2 + 0.15 * 0.8))
+    assert 0 < distance < 5
+
+
+def test_episodes_of_one_step_are_no_copies():
+    generator = np.random.default_rng(0)
+    actions = generator.integers(0, 2, (500, 1))
+    assert repeated_episodes(of_steps(actions, generator.integers(0, 4, (500, 1)))) == 0
+    many = generator.integers(0, 1_000, (500, 1))  # contexts, of which some come again by chance
+    assert repeated_episodes(of_steps(actions, many)) == 0
+    tree = generator.integers(0, 2, (300, 2))
+    assert repeated_episodes(of_steps(tree, np.column_stack([np.zeros(300), 1 + tree[:, 0]]))) == 0
+
+
+def test_beyond_an_early_cut_others_go_on():
+    """And where few of them do, they carry the weight of all."""
+    actions = np.random.default_rng(0).integers(0, 2, (40, 100))
+    for num_long, beyond, effective in ((40, 0.95**100, 40), (20, 0.95**100, 24), (1, 0.95**100, 1.8)):
+        lengths = np.where(np.arange(40) < num_long, 100, 5)
+        log = of_steps(actions, 0.0, lengths, terminated=False, target=0.5)
+        found = diagnose(ad.Problem(log, None, 0.95), key=KEY)
+        assert found.beyond_cut == pytest.approx(beyond)
+        assert found.effective_episodes == pytest.approx(effective, rel=0.2)
 
 
 def test_short_episodes_come_twice_by_themselves():

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import average_dice as ad
+from average_dice.benchmark.tasks import find_task
+from average_dice.demo import load_demo
 from average_dice.errors import NotApplicable
 from average_dice.estimators import (
     REGISTRY,
+    AverageDICE,
     AverageReward,
     Critic,
     DoublyRobust,
@@ -231,6 +234,8 @@ def test_no_interval_from_one_episode_or_without_draws():
     assert uncertainty(AverageReward(), problem, fit, Sampling(), key=KEY).kind.endswith("the log has one episode")
     none = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, Sampling(num_draws=0), key=KEY)
     assert none.kind == "no interval: no draws were asked for"
+    one = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, Sampling(num_draws=1), key=KEY)
+    assert one.kind == "no interval: it takes two draws of episodes or more"
     for wrong in ({"level": 1.0}, {"num_draws": -1}):
         with pytest.raises(ad.SettingError):
             Sampling(**wrong)
@@ -249,7 +254,7 @@ def test_what_the_behaviour_policy_earns():
     """On a cut log: the whole of J(μ), not the part before the cut."""
     mdp = replace(sticky_chain(), target=sticky_chain().behaviour)
     problem = mdp.problem(400, seed=1)
-    value, draws = behaviour_value(problem, 5, 0, key=KEY)
+    value, draws = behaviour_value(AverageDICE(), problem, 5, 0, key=KEY)
     part = REGISTRY["behaviour-return"].make().fit(problem, key=KEY).value
     assert value == pytest.approx(mdp.value, abs=0.02)
     assert part < value - 0.02
@@ -259,7 +264,37 @@ def test_what_the_behaviour_policy_earns():
 def test_without_a_cut_the_behaviour_policy_earned_what_the_log_says():
     problem = MDP.problem(60, seed=0)
     expected = REGISTRY["behaviour-return"].make().fit(problem, key=KEY).value
-    assert behaviour_value(problem, 2, 0, key=KEY)[0] == pytest.approx(expected, rel=1e-6)
+    assert behaviour_value(AverageDICE(), problem, 2, 0, key=KEY)[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_behaviour_policy_is_not_told_apart_from_itself():
+    """What one method says of π must not be set against what another, which continues otherwise, says of μ."""
+    demo = load_demo("Hopper-v5")
+    log = demo.dataset.select_episodes(np.arange(20))
+    found = ad.evaluate(log, find_task("Hopper-v5").behaviour(demo.policy), 0.97, num_draws=10)
+    assert found.estimates["average-dice-blend"].diagnostics["effective_episodes"] == pytest.approx(20)
+    assert found.against_behaviour.judgement == "not to be told apart"
+    assert found.against_behaviour.upper - found.against_behaviour.lower < 0.05
+
+
+@pytest.mark.parametrize("name", ["average-dice-blend", "fqe", "wpdis", "pdis", "average-dice-features"])
+def test_what_the_behaviour_policy_earns_by_every_kind_of_method(name):
+    mdp = replace(MDP, target=MDP.behaviour)
+    problem = mdp.problem(60, seed=0)
+    method = REGISTRY[name].make()
+    value, draws = behaviour_value(method, problem, 2, 0, key=KEY)
+    assert value == pytest.approx(method.fit(problem, key=KEY).value, abs=0.04)
+    assert len(set(draws)) == 2
+
+
+def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draws():
+    log = MDP.sample(30, seed=0)
+    found = ad.evaluate(log, MDP.policy, MDP.discount, estimators=["pdis"], num_draws=20)
+    assert found.against_behaviour.lower < found.against_behaviour.value < found.against_behaviour.upper
+    for changes in ({"num_draws": 0}, {"estimators": {"mine": replace(REGISTRY["td"].make(), num_steps=2)}}):
+        none = ad.evaluate(log, MDP.policy, MDP.discount, **{"estimators": ["pdis"]} | changes)
+        assert none.against_behaviour is None
+        assert "Against the behaviour policy: no difference, since" in str(none)
 
 
 def test_differences_are_of_pairs():

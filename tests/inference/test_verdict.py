@@ -116,7 +116,7 @@ def test_what_lies_beyond_the_cut(case):
     columns["truncated"] = (columns["step"] == 2) & ~columns["terminated"]
     found = verdict_on(ad.LoggedDataset(**columns), policy, 0.99)
     assert found.level == "not supported"
-    assert any("beyond the cut" in reason for reason in found.reasons)
+    assert any("beyond the last cut" in reason for reason in found.reasons)
     assert any("longer episodes" in remedy for remedy in found.remedies)
 
 
@@ -162,6 +162,12 @@ def test_parts_that_disagree_and_a_flow_out_of_balance():
     assert level(values=1.03, width=0.001).level == "weak"
     assert [level(beyond_cut=share).level for share in (0.04, 0.2, 0.35)] == ["supported", "weak", "not supported"]
     assert "out of balance" in level(flow_residual=1.2).reasons[0]
+    unseen = level(unseen_actions=0.1, overlap=0.1)
+    assert unseen.level == "not supported"
+    assert len(unseen.reasons) == 2
+    less, more = (level(mean_ratio=mean, mean_ratio_distance=9.0) for mean in (0.7, 1.3))
+    assert "or the policy does what the log never shows" in less.reasons[0]
+    assert more.reasons[0].endswith("probabilities are wrong")
     assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state")
 
 

@@ -1,14 +1,17 @@
 """The report: what it says, and that nothing from outside gets through unescaped."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.report import fragment, page
+from average_dice.report import fragment, page, page_of_file
 from average_dice.report.charts import Scale, forest
 from average_dice.wording import short
 from exact_mdps import early_termination
@@ -82,6 +85,25 @@ def test_from_json_it_is_the_same(text, evaluation, tmp_path):
     assert page(json.loads((tmp_path / "r.json").read_text())) == text
     evaluation.to_html(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"estimates": [{}]}, {"estimates": {"a": 1}}, {"verdict": "weak"}, {"dataset": {}}, {"discount": "0.9"}],
+    ids=str,
+)
+def test_a_damaged_file(evaluation, tmp_path, damage):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(evaluation.to_dict() | damage))
+    with pytest.raises(ad.SettingError, match="damaged, or from another version"):
+        page_of_file(path)
+
+
+def test_files_are_in_utf_8_whatever_the_locale(tmp_path):
+    code = "import sys; from average_dice.files import write_text_whole; write_text_whole(sys.argv[1], chr(960))"
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "text")], env=ascii_only, check=True)
+    assert (tmp_path / "text").read_bytes() == "π".encode()
 
 
 def test_in_a_notebook(evaluation):

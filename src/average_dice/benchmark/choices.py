@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 
 from ..errors import SettingError
-from ..files import written_whole
+from ..files import write_text_whole
 from .summaries import Row, grouped, results, rmse, tasks_of
 
 Combination = tuple[float, float, float]  # λ₁, λ₂, rate
@@ -56,8 +56,7 @@ def as_table(lines: Iterable[tuple[str, ...]]) -> Table:
 def write_choices(lines: Iterable[tuple[str, ...]], directory: Path) -> Path:
     """Writes `tuning.md`."""
     rows = [HEADINGS, ("---",) * len(HEADINGS), *lines]
-    with written_whole(directory / "tuning.md") as temporary:
-        temporary.write_text("\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
+    write_text_whole(directory / "tuning.md", "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
     return directory / "tuning.md"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 
 from ..errors import SettingError
-from ..files import written_whole
+from ..files import write_text_whole
 from .experiments import PAPER
 from .summaries import Row, beside, grouped, results, rmse
 from .tasks import TASKS
@@ -186,8 +186,7 @@ def write_claims(claims: Iterable[Claim], directory: Path) -> Path:
         ("claims.md", "\n".join(lines)),
         ("claims.json", json.dumps([asdict(claim) for claim in found], indent=2, ensure_ascii=False)),
     ):
-        with written_whole(directory / name) as temporary:
-            temporary.write_text(text + "\n")
+        write_text_whole(directory / name, text + "\n")
     return directory / "claims.md"
 
 

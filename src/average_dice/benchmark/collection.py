@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from ..data import LoggedDataset
 from ..errors import SettingError
-from ..files import written_whole
+from ..files import write_text_whole
 from ..policies import CategoricalPolicy, GaussianPolicy
 from ..progress import report
 from .rollouts import MakeEnvs, Step, roll_out
@@ -178,5 +178,4 @@ def truth_as_record(
         "versions": simulator_versions(make_envs),
         "command": f"average-dice truth {task.name}{discounts} --episodes {num_episodes} --seed {seed}{policy}",
     }
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n")
+    write_text_whole(path, json.dumps(record, indent=2) + "\n")

@@ -5,9 +5,9 @@ their ratio. Its interval is by bootstrap over logs, drawn together for both and
 them. An error below a thousandth of |J| counts as that: some rewards make a method exact by accident, and the truth is
 not known better.
 
-Methods that train may have run on fewer than half of our logs. An error on one log can be small by luck, so these are
-set against our error over all of our logs, which is not granted that luck: the ratio is then rather too large than too
-small. Its interval is by bootstrap over tasks, and they take no part in the worst case.
+A method may have values on fewer than half of our logs: few trainings, or many failures. An error on one log can be
+small by luck, so it is then set against our error over all of our logs, which is not granted that luck: the ratio is
+rather too large than too small. Its interval is by bootstrap over tasks, and it takes no part in the worst case.
 
 While the recommended estimator was being made, only some of this was looked at. The rest is kept apart by name:
 `UNSEEN_TASKS`, on every task the settings that `is_unseen_setting` knows, and the logs from `FIRST_UNSEEN_LOG` on.
@@ -25,7 +25,7 @@ from rich.text import Text
 
 from ..errors import SettingError
 from ..estimators import RECOMMENDED
-from ..files import written_whole
+from ..files import write_text_whole
 from .summaries import Row, grouped, results, setting_of
 from .tasks import find_task
 
@@ -151,8 +151,7 @@ def write_comparison(found: Comparison, directory: Path) -> Path:
         ("comparison.md", "\n".join(lines)),
         ("comparison.json", json.dumps(asdict(found), indent=2, ensure_ascii=False)),
     ):
-        with written_whole(directory / name) as temporary:
-            temporary.write_text(text + "\n")
+        write_text_whole(directory / name, text + "\n")
     return directory / "comparison.md"
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SettingError
-from ..files import written_whole
+from ..files import write_text_whole, written_whole
 from .experiments import Plan
 from .units import Unit
 
@@ -93,8 +93,7 @@ class Store:
                 _check_same(store.manifest, manifest)
             elif store.gathered.exists() or any(store.parts.iterdir()):
                 raise SettingError(f"{directory}: has results of {experiment} without a manifest. Give another folder.")
-            with written_whole(store.manifest) as temporary:
-                temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+            write_text_whole(store.manifest, json.dumps(manifest, indent=2) + "\n")
         return store
 
     @property
@@ -133,7 +132,7 @@ class Store:
             keys = [one.key for unit in units for one in unit.each()]
             found = read_rows(self.directory, self.experiment)
             rows = found
-            if json.loads(self.manifest.read_text())["config"] == self.config:
+            if json.loads(self.manifest.read_text(encoding="utf-8"))["config"] == self.config:
                 rows = found.filter(pc.is_in(found["unit"], pa.array(keys, pa.string())))
             if not parts and len(rows) == len(found):
                 return
@@ -175,7 +174,7 @@ def _read(path: Path) -> pa.Table | None:
 
 def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
         format_, plan, versions = found["format"], dict(found["plan"]), found["versions"]
     except (ValueError, KeyError, TypeError):
         raise SettingError(f"{path}: not a manifest of a result store. Give another folder.") from None

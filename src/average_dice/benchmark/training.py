@@ -23,7 +23,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from ..errors import SettingError
-from ..files import written_whole
+from ..files import write_text_whole, written_whole
 from ..policies import CategoricalPolicy, GaussianPolicy, Network, save_policy
 from ..progress import report
 from .collection import episode_returns, simulator_versions
@@ -116,8 +116,7 @@ def train_and_record(task: Task, out: Path, *, seed: int, num_steps: int | None 
         "command": f"average-dice train {task.name} --seed {seed}{steps} --out {out.name}",
     }
     save_policy(policy, out)
-    with written_whole(out.with_suffix(".json")) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n")
+    write_text_whole(out.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
     return record
 
 

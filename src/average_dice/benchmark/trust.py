@@ -1,8 +1,7 @@
 """Is the verdict right? On tasks whose truth is known: how often intervals contain it, and the errors, by verdict.
 
-Verdicts are given anew from what is stored, by the rules as they are now. An interval that misses the truth by less
-than a thousandth of |J| counts as one that contains it: where every reward is 1, J is at its bound and no interval
-reaches beyond.
+Verdicts are given anew from what is stored, by the rules as they are now. Intervals that miss the truth by less than a
+thousandth of |J| are counted apart: where every reward is 1, J is at its bound and no interval reaches beyond.
 """
 
 import json
@@ -16,7 +15,7 @@ from rich.table import Table
 
 from ..errors import SettingError
 from ..estimators import Estimate
-from ..files import written_whole
+from ..files import write_text_whole
 from ..inference.diagnostics import Diagnostics, Heavy
 from ..inference.verdict import LEVELS, Verdict, judge
 from .comparison import FLOOR, UNSEEN_TASKS
@@ -27,12 +26,13 @@ EVERYWHERE = "all tasks"
 
 @dataclass(frozen=True)
 class Line:
-    """Of the cases with this verdict: how many, the share whose interval contains the truth, the errors."""
+    """Of the cases with this verdict: how many, the share whose interval contains the truth, or nearly, the errors."""
 
     tasks: str
     verdict: str
     cases: int
     contained: float
+    nearly: float  # contained, or missed by less than a thousandth of |J|
     median_error: float  # relative to |J|
     worst_tenth: float  # the ninth decile of the same
 
@@ -73,14 +73,20 @@ def as_table(lines: Sequence[Line]) -> Table:
 def write_trust(lines: Sequence[Line], directory: Path) -> Path:
     """Writes `trust.md` and `trust_table.json`."""
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(_cells(line) for line in lines)]
-    with written_whole(directory / "trust.md") as temporary:
-        temporary.write_text("\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
-    with written_whole(directory / "trust_table.json") as temporary:
-        temporary.write_text(json.dumps([asdict(line) for line in lines], indent=2) + "\n")
+    write_text_whole(directory / "trust.md", "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
+    write_text_whole(directory / "trust_table.json", json.dumps([asdict(line) for line in lines], indent=2) + "\n")
     return directory / "trust.md"
 
 
-HEADINGS = ("tasks", "verdict", "cases", "95 % interval contains the truth", "median error / J", "ninth decile")
+HEADINGS = (
+    "tasks",
+    "verdict",
+    "cases",
+    "95 % interval contains the truth",
+    "or misses by < 0.1 % of J",
+    "median error / J",
+    "ninth decile",
+)
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -89,24 +95,29 @@ def _cells(line: Line) -> tuple[str, ...]:
         line.verdict,
         str(line.cases),
         f"{100 * line.contained:.0f} %",
+        f"{100 * line.nearly:.0f} %",
         f"{100 * line.median_error:.2g} %",
         f"{100 * line.worst_tenth:.2g} %",
     )
 
 
 def _line(tasks: str, level: str, cases: list[Row]) -> Line:
-    contained = []
-    for row in cases:
-        found, margin = json.loads(row["diagnostics"]), FLOOR * abs(row["truth"])
-        contained.append(
-            found["lower"] is not None and found["lower"] - margin <= row["truth"] <= found["upper"] + margin
-        )
+    misses = np.array([_miss(row) for row in cases])
     errors = np.array([abs(row["error"]) / abs(row["truth"]) for row in cases])
     return Line(
         tasks,
         level,
         len(cases),
-        float(np.mean(contained)),
+        float(np.mean(misses == 0)),
+        float(np.mean(misses <= FLOOR)),
         float(np.median(errors)),
         float(np.quantile(errors, 0.9)),
     )
+
+
+def _miss(row: Row) -> float:
+    """How far the truth lies outside of the interval, relative to |J|; without an interval, infinitely far."""
+    found = json.loads(row["diagnostics"])
+    if found["lower"] is None:
+        return np.inf
+    return float(max(found["lower"] - row["truth"], row["truth"] - found["upper"], 0.0) / abs(row["truth"]))

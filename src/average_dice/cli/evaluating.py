@@ -121,14 +121,12 @@ def report(
 
     Example: `average-dice report result.json --out report.html`
     """
-    from ..files import written_whole
-    from ..report import page, read_result
+    from ..files import write_text_whole
+    from ..report import page_of_file
 
     target = out or result.with_suffix(".html")
-    content = read_result(result)
-    check_writable(target)
-    with written_whole(target) as temporary:
-        temporary.write_text(page(content))
+    text = page_of_file(result)
+    write_text_whole(target, text)
     make_console().print(f"Written to {target}.", style="dim")
 
 

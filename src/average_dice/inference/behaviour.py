@@ -1,8 +1,9 @@
 """Is it better than what we do now? Differences between two values on the same draws of episodes.
 
-What the behaviour policy earns is estimated with the weights of Average-DICE for π = μ: discounts alone, with the mass
-beyond the cut held on the last steps. (The plain discounted return leaves out what lies beyond the cut, and would make
-every policy look better.)
+What the behaviour policy earns is estimated by the same method as what π does, on the log as a process without
+choices: a single action, taken for certain. Every ratio is then 1, and what a critic learns are the values of states.
+(The plain discounted return leaves out what lies beyond the cut. Another method than π's would continue beyond it in
+another way, and on paired draws, where chance cancels, even μ itself would be told apart from μ.)
 """
 
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..estimators import AverageDICE
+from ..estimators import Estimator
+from ..policies import CategoricalPolicy, Network
 from ..problem import Problem
 from .uncertainty import draw_values, of_replicates
 
@@ -45,14 +47,26 @@ class Difference:
         return f"{words} ({100 * self.level:g}% interval {shown(self.lower)} to {shown(self.upper)})"
 
 
-def behaviour_value(problem: Problem, num_draws: int, seed: int, *, key: jax.Array) -> tuple[float, Draws]:
-    """What μ earns, and the same on draws of episodes."""
+def without_choices(problem: Problem) -> Problem:
+    """The log with a single action, and the policy that takes it; no policy where there was none."""
     data = problem.dataset
     certain = np.zeros(data.num_transitions)
-    as_it_was = Problem(replace(data, behaviour_log_prob=certain, target_log_prob=certain), None, problem.discount)
-    method = AverageDICE()
-    value = method.fit(as_it_was, key=key).value
-    return value, draw_values(method, as_it_was, num_draws, seed, key=key)
+    log = replace(
+        data,
+        action=np.zeros(data.num_transitions, np.int64),
+        behaviour_log_prob=certain,
+        target_log_prob=certain,
+    )
+    single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
+    return Problem(log, None if problem.policy is None else CategoricalPolicy(single), problem.discount)
+
+
+def behaviour_value(
+    method: Estimator, problem: Problem, num_draws: int, seed: int, *, key: jax.Array
+) -> tuple[float, Draws]:
+    """What μ earns by this method, and the same on draws of episodes."""
+    as_it_was = without_choices(problem)
+    return method.fit(as_it_was, key=key).value, draw_values(method, as_it_was, num_draws, seed, key=key)
 
 
 def difference(

@@ -2,9 +2,10 @@
 
 An episode's weight is what a reward of 1 at every step would earn through it, with self-normalised products W:
 
-    g = (1 − γ) Σ_t γᵗ W_t            W_t = ρ_{0:t} over its mean over episodes
+    g = (1 − γ) Σ_t γᵗ W_t / c_t      W_t = ρ_{0:t} over its mean over episodes
 
-so that steps which hardly count at this discount do not count here either.
+so that steps which hardly count at this discount do not count here either. c_t is the share of episodes that are not
+yet cut at step t (1 where all are cut at one length): who is still watched stands for who is not.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from ..errors import NotApplicable
 from ..estimators.average_dice import AverageDICE
 from ..estimators.doubly_robust import by_decision_over_mean
 from ..estimators.weighting import Rows, flow_mass
+from ..labels import log_watched
 from ..models.scaling import mean_and_std
 from ..problem import Problem
 from ..randomness import generator_from
@@ -43,13 +45,13 @@ class Diagnostics:
     """None where the log or the policy does not say.
 
     - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1, where it belongs.
-    - `worst_step`: the early step at which ρ is on average surely furthest from 1; its mean there, and that distance.
+    - `worst_step`: the early step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
     - `overlap`: the mean of min(1, ρ), 1 if π acts as the log does and 0 if never: 1 minus the distance of the two.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: which of them carry most; `weights`: all of them, as shares.
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
-    - `beyond_cut`: the share of the discounted weight that flows over the cut, unseen.
+    - `beyond_cut`: the share of the discounted weight that flows over the last cut, unseen.
     - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
     - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
     """
@@ -80,13 +82,13 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         largest_reward_share(data.reward),
         repeated_episodes(data),
         unseen_actions(problem),
-        beyond_cut(problem, np.ones(data.num_transitions)),
+        beyond_cut(problem, 1 / watched(problem)),
     )
     try:
         products = np.exp(by_decision_over_mean(problem))
     except NotApplicable:
         return of_log
-    weights = episode_weights(problem, products)
+    weights = episode_weights(problem, products / watched(problem))
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
     mean, distance = mean_ratio(problem)
@@ -105,7 +107,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
         weights=tuple(float(share) for share in np.sort(shares)[::-1]),
         mass_found=mass_found(problem, key),
-        beyond_cut=beyond_cut(problem, products),
+        beyond_cut=beyond_cut(problem, products / watched(problem)),
         flow_residual=flow_residual(problem, key),
     )
 
@@ -114,30 +116,38 @@ def mean_ratio(problem: Problem) -> tuple[float, float]:
     """The mean of ρ over rows, and its distance from 1 in standard errors: E_μ[ρ | s] = 1 at every state."""
     data = problem.dataset
     apart = np.bincount(problem.episode_index, problem.ratio - 1, data.num_episodes)
-    return float(problem.ratio.mean()), _distance(apart)
+    return float(problem.ratio.mean()), _distance(apart, 0.0)
 
 
 def worst_step(problem: Problem) -> tuple[int, float, float]:
-    """Of the steps that count most, γᵗ > ½, the one at which ρ is on average furthest from 1; and how far, both ways.
+    """Of the steps that count most, γᵗ > ½, the one whose mean of ρ lies the most standard errors from 1.
 
     What μ never does at some step, and π does, takes that much off the mean there, and may vanish in the mean over all.
+    The error is taken from the spread of all rows if that of the step is less: at some step of many an action that is
+    rare, and that π likes, is missing by chance, and no ratio there says how rare it is.
     """
     data = problem.dataset
+    spread = float(problem.ratio.std())
     last = min(int(np.log(0.5) / np.log(problem.discount)), int(data.lengths.max()) - 1)
     found = []
     for step in range(last + 1):
         ratio = problem.ratio[data.step == step]
         if len(ratio) >= FEWEST_AT_STEP:
-            found.append((step, float(ratio.mean()), _distance(ratio - 1)))
-    return max(found, key=lambda one: abs(one[1] - 1) * (one[2] > SURE), default=(0, 1.0, 0.0))
+            found.append((step, float(ratio.mean()), _distance(ratio - 1, spread)))
+    return max(found, key=lambda one: one[2], default=(0, 1.0, 0.0))
 
 
-def _distance(apart: Float[np.ndarray, " episode"]) -> float:
+def _distance(apart: Float[np.ndarray, " episode"], least_spread: float) -> float:
     """Of the mean from 0, in standard errors; without any spread, as far as it gets."""
     if len(apart) < 2 or not apart.any():
         return 0.0
-    error = float(apart.std(ddof=1)) / np.sqrt(len(apart))
+    error = max(float(apart.std(ddof=1)), least_spread) / np.sqrt(len(apart))
     return min(abs(float(apart.mean())) / max(error, 1e-300), FURTHEST)
+
+
+def watched(problem: Problem) -> Rows:
+    """The share of episodes that are not yet cut at the step of each row."""
+    return np.exp(log_watched(problem))[problem.dataset.step]
 
 
 def episode_weights(problem: Problem, products: Rows) -> Episodes:
@@ -160,11 +170,14 @@ def effective_by_step(problem: Problem, products: Rows) -> list[float]:
 
 
 def beyond_cut(problem: Problem, products: Rows) -> float:
-    """Σ_cut γᵀ W / K: 0 where every episode terminated, γᴴ where all are cut after H steps."""
+    """γᴴ Σ W / K over those alive at the last step H: 0 where all terminated, γᴴ where all are cut after H steps.
+
+    What lies beyond an earlier cut is seen in the episodes that go on.
+    """
     data = problem.dataset
-    last = data.starts + data.lengths - 1
-    over = last[~data.terminated[last]]
-    return float(np.sum(problem.discount ** data.lengths[~data.terminated[last]] * products[over])) / data.num_episodes
+    horizon = int(data.lengths.max())
+    over = (data.step == horizon - 1) & ~data.terminated
+    return problem.discount**horizon * float(products[over].sum()) / data.num_episodes
 
 
 def unseen_actions(problem: Problem) -> float | None:
@@ -232,8 +245,8 @@ def largest_reward_share(reward: Rows) -> float:
 def repeated_episodes(data: LoggedDataset) -> float:
     """The share of episodes that are the same as an earlier one, row for row, and too unlikely to be so by chance.
 
-    Where states are few, short episodes come twice by themselves: with μ known, only those are counted that μ would
-    hardly act out twice in a log of this size, and without it none.
+    Where states come again in other episodes, short episodes come twice by themselves: with μ known, only those are
+    counted that μ would hardly act out twice in a log of this size, and without it none.
     """
     columns = np.column_stack(
         [data.observation, data.action.reshape(len(data.step), -1), data.reward, data.next_observation]
@@ -243,10 +256,17 @@ def repeated_episodes(data: LoggedDataset) -> float:
     ]
     first = {content: one for one, content in reversed(list(enumerate(contents)))}
     repeated = np.array([first[content] != one for one, content in enumerate(contents)])
-    once = data.rows_of(np.flatnonzero(~repeated))
-    if len(np.unique(columns[once], axis=0)) > len(once) / 2:  # states are many: none comes twice by chance
+    if _share_of_states_met_again(data.select_episodes(np.flatnonzero(~repeated))) < 0.1:
         return float(repeated.mean())
     if data.behaviour_log_prob is None or not data.is_discrete:
         return 0.0
     surprise = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
     return float(np.mean(repeated & (surprise > 2 * np.log(data.num_episodes) + 3)))
+
+
+def _share_of_states_met_again(data: LoggedDataset) -> float:
+    """The share of rows whose observation stands in another episode, too."""
+    _, state = np.unique(data.observation, axis=0, return_inverse=True)
+    episode = np.cumsum(data.step == 0) - 1
+    visits = np.unique(np.column_stack([state.ravel(), episode]), axis=0)
+    return float(np.mean(np.bincount(visits[:, 0])[state.ravel()] > 1))

@@ -59,17 +59,16 @@ def uncertainty(method: Estimator, problem: Problem, fit: Fit, sampling: Samplin
     """The interval of the kind that suits the method."""
     if problem.dataset.num_episodes < 2:
         return Uncertainty(None, None, "no interval: the log has one episode")
-    if sampling.num_draws == 0:
-        return Uncertainty(None, None, "no interval: no draws were asked for")
+    num_draws = sampling.num_trained_draws if method.trains else sampling.num_draws
+    if num_draws == 0:
+        why = "it trains anew for each draw; ask for some" if method.trains else "no draws were asked for"
+        return Uncertainty(None, None, f"no interval: {why}")
     values = _independent_values(method, problem, fit, key)
     if values is not None:
         return Uncertainty(*student_t(values, sampling.level), f"Student's t over {len(values)} episodes")
-    if method.trains:
-        if sampling.num_trained_draws < 2:
-            return Uncertainty(None, None, "no interval: it trains anew for each draw; ask for some")
-        replicates = draw_values(method, problem, sampling.num_trained_draws, sampling.seed, key=key)
-    else:
-        replicates = draw_values(method, problem, sampling.num_draws, sampling.seed, key=key)
+    if num_draws == 1:
+        return Uncertainty(None, None, "no interval: it takes two draws of episodes or more")
+    replicates = draw_values(method, problem, num_draws, sampling.seed, key=key)
     return of_replicates(fit.value, replicates, sampling.level, problem.dataset.num_episodes)
 
 

@@ -53,19 +53,25 @@ def wrong_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: in
     mean, distance = found.mean_ratio, found.mean_ratio_distance
     if mean is None or distance is None or distance < SURE or abs(mean - 1) < 0.05:
         return None
-    reason = f"ratios of actions average {mean:.2f} where 1 is right: the log's or the policy's probabilities are wrong"
-    return Finding(NOT_SUPPORTED, reason, CHECK_PROBABILITIES)
+    return Finding(NOT_SUPPORTED, f"ratios of actions average {_off_one(mean)}", _remedy_off_one(mean))
 
 
 def hole_at_a_step(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
-    """… and at every step: what π does there and μ never does is missing from the mean."""
+    """… and at every step."""
     step, mean, distance = found.worst_step, found.worst_step_ratio, found.worst_step_distance
     if mean is None or distance is None or distance < SURE or abs(mean - 1) < 0.2:
         return None
-    reason = (
-        f"at step {step} ratios average {mean:.2f} where 1 is right: the policy does there what the log never shows"
-    )
-    return Finding(NOT_SUPPORTED, reason, f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}")
+    return Finding(NOT_SUPPORTED, f"at step {step} ratios average {_off_one(mean)}", _remedy_off_one(mean))
+
+
+def _off_one(mean: float) -> str:
+    """What π does and μ never does is missing from the mean; nothing but a mistake adds to it."""
+    cause = "the log's or the policy's probabilities are wrong"
+    return f"{mean:.2f} where 1 is right: {cause}{', or the policy does what the log never shows' if mean < 1 else ''}"
+
+
+def _remedy_off_one(mean: float) -> str:
+    return f"{CHECK_PROBABILITIES}; {CLOSER_POLICY}" if mean < 1 else CHECK_PROBABILITIES
 
 
 def unknown_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
@@ -75,15 +81,22 @@ def unknown_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: 
     return Finding(WEAK, reason, "log behaviour_log_prob")
 
 
+def unseen_actions(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """π must hardly ever act in a way that the log never shows."""
+    unseen = found.unseen_actions
+    if unseen is None or unseen <= 0.05:
+        return None
+    reason = f"{unseen:.0%} of the policy's actions were never logged"
+    return Finding(NOT_SUPPORTED if unseen > 0.2 else WEAK, reason, CLOSER_POLICY)
+
+
 def little_overlap(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
-    """π must act now and then as the log does, and hardly ever in a way that the log never shows."""
-    if found.unseen_actions is not None and found.unseen_actions > 0.05:
-        level = NOT_SUPPORTED if found.unseen_actions > 0.2 else WEAK
-        return Finding(level, f"{found.unseen_actions:.0%} of the policy's actions were never logged", CLOSER_POLICY)
-    if found.overlap is not None and found.overlap < 0.3:
-        level = NOT_SUPPORTED if found.overlap < 0.15 else WEAK
-        return Finding(level, f"the policy acts like the log in only {found.overlap:.0%} of the steps", CLOSER_POLICY)
-    return None
+    """π must act now and then as the log does."""
+    overlap = found.overlap
+    if overlap is None or overlap >= 0.3:
+        return None
+    reason = f"the policy acts like the log in only {overlap:.0%} of the steps"
+    return Finding(NOT_SUPPORTED if overlap < 0.15 else WEAK, reason, CLOSER_POLICY)
 
 
 def few_episodes(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
@@ -106,7 +119,7 @@ def unseen_future(estimate: Estimate, found: Diagnostics, num_episodes: int) -> 
     beyond = found.beyond_cut
     if beyond is None or beyond < 0.05:
         return None
-    reason = f"{beyond:.0%} of what counts lies beyond the cut, where the log does not look"
+    reason = f"{beyond:.0%} of what counts lies beyond the last cut, where the log does not look"
     return Finding(NOT_SUPPORTED if beyond > 0.3 else WEAK, reason, LONGER_CUT)
 
 
@@ -151,6 +164,7 @@ RULES: tuple[Rule, ...] = (
     wrong_probabilities,
     hole_at_a_step,
     unknown_probabilities,
+    unseen_actions,
     little_overlap,
     few_episodes,
     unseen_future,

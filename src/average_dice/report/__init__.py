@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
 from ..errors import SettingError
-from ..wording import short
+from ..wording import NO_DIFFERENCE, short
 from . import charts
 from .contents import diagnostics_table, settings_table, summary_table
 
@@ -25,15 +25,18 @@ def page(content: Mapping[str, Any]) -> str:
     return _render("page.html", content)
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """The JSON form of an evaluation, from its file."""
+def page_of_file(path: Path) -> str:
+    """The whole page, from the JSON file of an evaluation."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise SettingError(f"{path} is not a JSON file: {error}.") from None
     if not isinstance(content, dict) or not set(content) >= REQUIRED or not content["estimates"]:
         raise SettingError(f"{path} is not the result of `average-dice evaluate … --json`.")
-    return content
+    try:
+        return page(content)
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        raise SettingError(f"{path} is damaged, or from another version: {type(error).__name__}: {error}.") from None
 
 
 def fragment(content: Mapping[str, Any]) -> str:
@@ -60,6 +63,7 @@ def _context(content: Mapping[str, Any]) -> dict[str, Any]:
         "content": content,
         "first": first,
         "behaviour": behaviour,
+        "no_difference": NO_DIFFERENCE,
         "name": content["dataset"].get("metadata", {}).get("task", "the policy"),
         "forest": Markup(
             charts.forest(content["estimates"], content["recommended"], behaviour and behaviour["baseline"])

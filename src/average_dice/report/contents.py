@@ -15,7 +15,7 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("overlap of the policy with the log", _share(found["overlap"]), "the more the better; below 30 % little"),
         ("policy's actions that were never logged", _share(found["unseen_actions"]), "0 %"),
         ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
-        ("mean ratio at the worst early step", _at_step(found), "1"),
+        ("mean ratio at the early step furthest from 1", _at_step(found), "1"),
         ("effective episodes", short(found["effective_episodes"]), "3 or more"),
         ("Pareto k̂ of the weights", short(found["pareto_k"]), "below 0.7"),
         ("heaviest episodes", heaviest or "–", "no share near 50 %"),
@@ -56,7 +56,9 @@ def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _at_step(found: Mapping[str, Any]) -> str:
     ratio = found.get("worst_step_ratio")
-    return "–" if ratio is None else f"{ratio:.3f}, at step {found['worst_step']}"
+    if ratio is None:
+        return "–"
+    return f"{_number(ratio, found['worst_step_distance'])}, at step {found['worst_step']}"
 
 
 def _share(value: float | None) -> str:

@@ -40,4 +40,4 @@ def truth_record(name: str) -> dict[str, Any] | None:
 
 def _read(name: str) -> dict[str, Any] | None:
     file = files(__name__) / name
-    return json.loads(file.read_text()) if file.is_file() else None
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
