@@ -16,7 +16,7 @@ PLANS = {
     "main": Main(tuple(TASKS), METHODS, logs=3, trained_logs=3, seeds=1, every=50, steps=STEPS),
     "robustness": Robustness(("CartPole-v1", "Hopper-v5"), (PAPER, "fqe"), 2, 2, 1, 50, {PAPER: 100}),
     "ablation": Ablation(tuple(TASKS), logs=2, seeds=2, steps=100, every=50),
-    "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 1, 1, 100, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
+    "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 2, 1, 100, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
 }
 
 
@@ -27,13 +27,13 @@ def curve(method, last, truth, quick):
     return [np.nan, last if method.estimator == quick else last + truth, last]
 
 
-def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit, method: 1.0):
+def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit, method: 1.0, notes=None):
     """A store in which `error(unit, method)` is the error of every run, in units of the truth; None: no value."""
     plan = plan or PLANS[experiment]
     units = list(plan.units(experiment))
     store = Store.open(directory, experiment, plan, {})
+    rows = []
     for unit in units:
-        rows = []
         for one in unit.each():
             (method,) = one.methods
             truth, _ = true_value(unit.task, unit.setting.discount)
@@ -55,12 +55,12 @@ def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit,
                         "seed": seed,
                         "value": value,
                         "truth": truth,
-                        "notes": "",
+                        "notes": (notes or {}).get(method.estimator, ""),
                         "diagnostics": json.dumps({"held_out_loss": loss(unit, method)}),
                         "curve_step": [0, 50, 100] if method.num_steps and off is not None else [],
                         "curve_value": [] if off is None else curve(method, value, truth, quick),
                         "versions": "{}",
                     }
                 )
-        store.add(unit, rows)
-    store.gather(units)
+    store.add(units[0], rows)  # all of them at once, which is quicker
+    store.gather()

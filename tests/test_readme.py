@@ -2,10 +2,12 @@
 
 import json
 import re
+import runpy
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
@@ -57,6 +59,15 @@ def test_the_page_of_the_recommended_estimator_shows_what_was_computed():
     assert "average-dice-blend" in steps
     first = re.findall(r"^\| average-dice-dr \| (\S+) \| (\S+ to \S+) \|", table, flags=re.MULTILINE)
     assert f"{first[0][0]} times ({first[0][1]}) that of the next best" in README.replace("\n", " ")
+
+
+def test_the_page_on_coverage_shows_what_was_computed():
+    tool = runpy.run_path(str(ROOT / "tools" / "interval_coverage.py"))
+    store = pq.read_table(tool["STORE"])
+    assert tool["page"](store) == (ROOT / "docs" / "coverage.md").read_text()
+    recommended = [line for line in tool["page"](store).splitlines() if line.startswith("| `average-dice-blend` |")]
+    shares = [float(share) for share in re.findall(r"([\d.]+) \([+-]", recommended[0])]
+    assert f"contain it in {min(shares):.0f} to {max(shares):.0f} % of a thousand logs" in " ".join(README.split())
 
 
 def test_the_page_on_trust_shows_what_was_computed():

@@ -12,6 +12,7 @@ from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, judge, write_cl
 from average_dice.benchmark.experiments import Ablation, Main, Robustness
 from average_dice.benchmark.figures import draw
 from average_dice.benchmark.runs import true_value
+from average_dice.benchmark.store import Store
 from average_dice.benchmark.summaries import overview, results, rmse
 from average_dice.errors import SettingError
 from made_up import PAPER, PLANS, fill
@@ -66,7 +67,29 @@ def test_a_run_that_diverged_is_never_stable(tmp_path):
     """The paper's method would be first, but on two of three logs it has no value."""
     fill(tmp_path, "main", lambda unit, method: None if method.estimator == PAPER and unit.log else 0.1)
     claim = judge(tmp_path)[2]
-    assert (claim.verdict, "average-dice-paper inf" in claim.evidence) == (FAILS, True)
+    assert (claim.verdict, "average-dice-paper never" in claim.evidence) == (FAILS, True)
+
+
+def test_what_had_too_few_steps_is_never_stable_and_is_named(tmp_path):
+    fill(tmp_path, "main", as_the_paper_says, quick="cop-td", notes={"cop-td": "its slow copy would need about 9"})
+    claims = judge(tmp_path)
+    assert "cop-td never" in claims[2].evidence
+    assert all("(3 logs, 1 seed; too few steps by their own account: cop-td)" in one.evidence for one in claims[:5])
+
+
+def test_an_unfinished_experiment_is_not_judged(tmp_path):
+    plan = PLANS["main"]
+    fill(tmp_path, "main", as_the_paper_says, plan=replace(plan, logs=2, trained_logs=2))
+    Store.open(tmp_path, "main", plan, {})  # somebody goes on, with a third log
+    claims = judge(tmp_path)
+    assert {claim.verdict for claim in claims} == {NOT_RUN}
+    assert claims[0].evidence == "unfinished: 56 of 168 runs are missing"
+
+
+def test_where_all_diverged_nobody_wins(tmp_path):
+    fill(tmp_path, "main", lambda unit, method: None)
+    claim = judge(tmp_path)[0]
+    assert (claim.verdict, "CartPole-v1 nobody" in claim.evidence) == (FAILS, True)
 
 
 def test_who_falls_does_not_win_by_it(tmp_path):
@@ -161,3 +184,19 @@ def test_hyperparameters_chosen_with_and_without_the_truth(tmp_path):
     assert len(write_choices(chosen(tmp_path), tmp_path).read_text().splitlines()) == 4
     with pytest.raises(SettingError, match="no results of tuning"):
         chosen(tmp_path / "nothing")
+
+
+def test_a_choice_is_not_judged_by_the_log_it_was_made_by(tmp_path):
+    """On each of the two logs another combination is best, by luck, and the worst on the other."""
+
+    def error(unit, method):
+        lucky = (unit.log == 0) == (method.options["ridge"] == 0)
+        return 0.1 if lucky else 0.9
+
+    fill(tmp_path, "tuning", error, loss=lambda unit, method: method.options["learning_rate"])
+    for task, common, own, blind, _ in chosen(tmp_path):
+        size = abs(true_value(task, 0.95)[0])
+        assert common == own == f"2 different → {0.9 * size:.3g}"
+        assert blind == f"0, 0.5, 0.0001 → {np.sqrt((0.1**2 + 0.9**2) / 2) * size:.3g}"
+    fill(tmp_path / "one", "tuning", error, plan=replace(PLANS["tuning"], logs=1))
+    assert {line[1:3] for line in chosen(tmp_path / "one")} == {("–", "–")}

@@ -60,8 +60,11 @@ def test_workers_that_always_die_are_given_up():
 def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
     found = local(1)(fails_at_first, UNITS)
     assert [next(found)[0] for _ in UNITS[1:]] == UNITS[1:]
-    with pytest.raises(ValueError, match="a mistake of ours"):
+    with pytest.raises(ValueError, match="a mistake of ours") as raised:
         next(found)
+    first, last = raised.value.__notes__[-2:]
+    assert first.startswith(f"log 0 of {UNITS[0].task}, ")
+    assert last == "1 of the units failed; all others are done."
 
 
 def test_unknown_executors_and_options_of_the_other_are_named():

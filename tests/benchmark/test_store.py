@@ -53,7 +53,7 @@ def everything(directory):
     store = opened(directory)
     for unit in UNITS:
         store.add(unit, made_up(unit))
-    store.gather(UNITS)
+    store.gather()
     return read_rows(directory, "ablation")
 
 
@@ -71,13 +71,13 @@ def test_rows_come_back_as_they_were_written_whatever_the_order_and_however_ofte
     store = opened(tmp_path / "odd")
     for unit in reversed(UNITS[3:]):
         store.add(unit, made_up(unit))
-    store.gather(UNITS)
+    store.gather()
     assert store.done() == {unit.key for unit in UNITS[3:]}
     for unit in UNITS[:5]:  # two of them again
         store.add(unit, made_up(unit))
     assert store.done() == {unit.key for unit in UNITS}
     assert read_rows(tmp_path / "odd", "ablation").equals(whole)  # some gathered, some not, some both
-    store.gather(UNITS)
+    store.gather()
     assert read_rows(tmp_path / "odd", "ablation").equals(whole)
     assert not list(store.parts.iterdir())
 
@@ -96,20 +96,26 @@ def test_rows_of_a_policy_or_a_default_that_was_replaced_are_dropped(tmp_path):
     stale = (replace(UNITS[0], policy="old"), replace(UNITS[0], methods=(replace(method, settings="old"),)))
     for unit in (*stale, UNITS[0]):
         store.add(unit, made_up(unit))
-    store.gather([*UNITS, *stale])
+    before = replace(store, keys=store.keys | {unit.key for unit in stale})
+    before.gather()  # somebody who began with the old ones, and ends after we have begun: nothing of ours may go
     assert len(store.done()) == 3
-    store.gather(UNITS)
+    store.gather()
     assert store.done() == {UNITS[0].key}
 
 
 def test_a_damaged_file_counts_as_not_done_and_is_replaced(tmp_path):
     store = opened(tmp_path)
     store.add(UNITS[0], made_up(UNITS[0]))
-    (store.parts / f"{UNITS[1].key}.parquet").write_bytes(b"")
-    assert store.done() == {UNITS[0].key}
-    assert len(read_rows(tmp_path, "ablation")) == 2
+    whole = (store.parts / f"{UNITS[0].key}.parquet").read_bytes()
+    for damaged in (b"", whole[:50], whole[:-40] + bytes(32) + whole[-8:]):
+        (store.parts / f"{UNITS[1].key}.parquet").write_bytes(damaged)
+        assert store.done() == {UNITS[0].key}
+        assert len(read_rows(tmp_path, "ablation")) == 2
     store.add(UNITS[1], made_up(UNITS[1]))
     assert len(read_rows(tmp_path, "ablation")) == 4
+    store.gathered.write_bytes(whole[:50])
+    with pytest.raises(SettingError, match="damaged"):
+        read_rows(tmp_path, "ablation")
 
 
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path):
@@ -129,7 +135,7 @@ def test_files_of_somebody_else_are_left_alone(tmp_path):
     store = opened(tmp_path)
     precious.write_text("mine")
     store.add(UNITS[0], made_up(UNITS[0]))
-    store.gather(UNITS)
+    store.gather()
     assert precious.read_text() == "mine"
 
 
@@ -138,7 +144,7 @@ def _adds(directory, units):
         store = opened(directory)
         for unit in units:
             store.add(unit, made_up(unit))
-            store.gather(UNITS)
+            store.gather()
 
 
 def test_two_processes_on_one_folder_do_not_disturb_each_other(tmp_path):
@@ -192,10 +198,8 @@ def test_methods_and_logs_added_later_are_all_that_is_run(tmp_path):
     run_experiment("main", more, tmp_path / "whole", executor)
     grown, whole = (read_rows(tmp_path / name, "main") for name in ("grown", "whole"))
     assert grown.drop(["config"]).equals(whole.drop(["config"]))
-    older = Store(
-        tmp_path / "grown", "main", Store.open(tmp_path / "other", "main", few, versions()).config, versions()
-    )
-    older.gather(list(few.units("main")))  # somebody who began before the methods were added
+    older = replace(Store.open(tmp_path / "other", "main", few, versions()), directory=tmp_path / "grown")
+    older.gather()  # somebody who began before the methods were added
     assert read_rows(tmp_path / "grown", "main").equals(grown)
     for other in (
         few,
@@ -229,9 +233,11 @@ def test_another_preset_another_version_and_other_files_are_refused_and_nothing_
     manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 0'))
     with pytest.raises(SettingError, match="format 0"):
         opened(tmp_path)
-    manifest.write_text("[]")
-    with pytest.raises(SettingError, match="not a manifest"):
-        opened(tmp_path)
+    good = json.loads(manifest.read_text())
+    for damaged in ([], {**good, "versions": None}, {**good, "plan": {**good["plan"], "logs": "2"}}):
+        manifest.write_text(json.dumps(damaged))
+        with pytest.raises(SettingError, match="not a manifest"):
+            opened(tmp_path)
     assert read_rows(tmp_path, "ablation").equals(before)
 
 

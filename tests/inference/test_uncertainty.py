@@ -76,6 +76,7 @@ def test_replicates_are_the_values_on_the_logs_drawn():
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.slow
 def test_the_spread_of_the_replicates_is_that_of_other_logs():
     """Weighted per-decision IS: the bootstrap's spread on a log, against the spread over 150 logs."""
     method = ImportanceSampling.weighted_per_decision()
@@ -84,6 +85,7 @@ def test_the_spread_of_the_replicates_is_that_of_other_logs():
     assert np.mean(spreads) == pytest.approx(np.std(values), rel=0.15)
 
 
+@pytest.mark.slow
 def test_beyond_a_cut_the_critics_error_is_in_the_interval_of_dr():
     """Student's t over episodes does not know of it: its intervals are a third too narrow here."""
     method = DoublyRobust(critic=FittedQ(20, 1e-9))

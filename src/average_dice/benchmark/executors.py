@@ -22,6 +22,7 @@ from .units import Unit
 
 Work = Callable[[Unit], list[dict[str, Any]]]
 Finished = tuple[Unit, list[dict[str, Any]]]
+Failure = tuple[Unit, BaseException]
 Executor = Callable[[Work, Sequence[Unit]], Iterator[Finished]]
 
 ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
@@ -39,7 +40,7 @@ def local(num_processes: int | None = None) -> Executor:
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
         left = list(units)
         deaths = 0  # since a unit was last finished
-        mistake = None
+        failed: list[Failure] = []
         while left:
             count = min(num_processes or num_cores(), len(left))
             with _environment(ONE_THREAD):
@@ -53,7 +54,8 @@ def local(num_processes: int | None = None) -> Executor:
                         deaths = 0
                         if error is None:
                             yield futures[future], future.result()
-                        mistake = mistake or error
+                        else:
+                            failed.append((futures[future], error))
                 except BrokenProcessPool:
                     deaths += 1
                     if deaths > RETRIES:
@@ -62,8 +64,7 @@ def local(num_processes: int | None = None) -> Executor:
                         ) from None
                 finally:
                     _stop(pool)
-        if mistake is not None:
-            raise mistake  # after everything else is done
+        _raise(failed)
 
     return run
 
@@ -92,7 +93,7 @@ def ray_cluster(address: str | None = None) -> Executor:
         try:
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
             waiting = {remote.remote(unit): unit for unit in units}
-            mistake = None
+            failed: list[Failure] = []
             while waiting:
                 for finished in ray.wait(list(waiting), num_returns=1)[0]:
                     unit = waiting.pop(finished)
@@ -101,11 +102,10 @@ def ray_cluster(address: str | None = None) -> Executor:
                     except ray.exceptions.RayTaskError as error:
                         if isinstance(error, ImportError | SettingError):  # the cluster's fault: all would fail
                             raise
-                        mistake = mistake or error
+                        failed.append((unit, error))
                     else:
                         yield unit, rows
-            if mistake is not None:
-                raise mistake  # after everything else is done
+            _raise(failed)
         except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
             raise SettingError(f"a unit failed {RETRIES + 1} times: {error}") from None
         finally:
@@ -123,6 +123,18 @@ def find_executor(name: str, processes: int | None = None, address: str | None =
     if name not in ("local", "ray"):
         raise SettingError(f"unknown executor {name!r}. Known are local, ray.")
     return local(processes) if name == "local" else ray_cluster(address)
+
+
+def _raise(failed: Sequence[Failure]) -> None:
+    """The first mistake, with the names of all units that made one; to be called after everything else is done."""
+    if not failed:
+        return
+    error = failed[0][1]
+    for unit, one in failed:
+        methods = ", ".join(method.estimator for method in unit.methods)
+        error.add_note(f"log {unit.log} of {unit.task}, {unit.setting}: {methods}: {type(one).__name__}: {one}")
+    error.add_note(f"{len(failed)} of the units failed; all others are done.")
+    raise error
 
 
 def _check_address(address: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from types import MappingProxyType
+from typing import Any
 
 from ..errors import SettingError
 from ..estimators import RECOMMENDED, REGISTRY
@@ -153,6 +154,14 @@ EXPERIMENTS: dict[str, type[Plan]] = {
     "ablation": Ablation,
     "trust": Trust,
 }
+
+
+def read_plan(experiment: str, content: Mapping[str, Any]) -> Plan:
+    """A plan from its JSON form."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+    }
+    return find_experiment(experiment)(**values)
 
 
 def find_experiment(name: str) -> type[Plan]:

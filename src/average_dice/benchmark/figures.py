@@ -79,14 +79,15 @@ def draw(directory: Path, experiment: str) -> list[Path]:
 
 def main_figure(rows: list[Row]) -> dict[str, Figure]:
     """Squared error against training steps, one panel a task: medians over runs, with quartiles."""
+    labels = _labels(rows)
 
     def panel(axes: Axes, rows: list[Row]) -> None:
         for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
             if any(row["curve_step"] for row in runs):
-                _curve(axes, runs, estimator, COLOURS.get(estimator))
+                _curve(axes, runs, labels[estimator], COLOURS.get(estimator))
             elif estimator in LEVEL_LINES:
                 level = float(np.median([row["error"] ** 2 for row in runs if row["value"] is not None] or [np.nan]))
-                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=estimator)
+                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=labels[estimator])
 
     return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
 
@@ -105,6 +106,7 @@ def ablation_figure(rows: list[Row]) -> dict[str, Figure]:
 
 def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
     """Root mean squared error along each axis, a row of panels for each task."""
+    labels = _labels(rows)
     tasks = tasks_of(rows)
     figure = Figure(figsize=(10, 1.9 * len(tasks) + 0.6), layout="constrained")
     grid = figure.subplots(len(tasks), len(AXES), squeeze=False)
@@ -117,7 +119,7 @@ def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
                 heights = [max(rmse(cells.get((estimator, x), [])), FLOOR) for x in grid_values]
                 if not np.isnan(heights).all():
                     at = range(len(grid_values))
-                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=estimator)
+                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=labels[estimator])
             axes.set_xticks(range(len(grid_values)), [f"{x:g}" for x in grid_values])
             axes.set_yscale("log")
             axes.set_xlabel(AXIS_NAMES[axis])
@@ -163,6 +165,7 @@ def comparison_figure(rows: list[Row]) -> dict[str, Figure]:
 
     Errors are relative to |J|. Lengths differ between tasks: their first to last stand above each other.
     """
+    labels = _labels(rows)
     figure = Figure(figsize=(8, 3), layout="constrained")
     panels = figure.subplots(1, 2)
     for axis, axes in zip(("discount", "max_steps"), panels, strict=True):
@@ -175,7 +178,7 @@ def comparison_figure(rows: list[Row]) -> dict[str, Figure]:
             heights = {place: _mean_over_tasks(cell, _log_relative) for place, cell in sorted(cells.items())}
             if heights:
                 means = np.exp(list(heights.values()))
-                axes.plot(list(heights), means, "o-", ms=3, color=COLOURS[estimator], label=estimator)
+                axes.plot(list(heights), means, "o-", ms=3, color=COLOURS[estimator], label=labels[estimator])
         ticks = [sorted({grid[place] for grid in grids.values() if place < len(grid)}) for place in _places(grids)]
         axes.set_xticks(range(len(ticks)), ["/".join(f"{x:g}" for x in tick) for tick in ticks])
         axes.set_xlabel(AXIS_NAMES[axis])
@@ -195,6 +198,16 @@ FIGURES: dict[str, Callable[[list[Row]], dict[str, Figure]]] = {
 
 RELATIVE_FLOOR = 1e-3  # as in the comparison
 FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no zero
+
+
+def _labels(rows: list[Row]) -> dict[str, str]:
+    """Each method with the number of its logs, and how many of its runs have no value and are not drawn."""
+    labels = {}
+    for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
+        number, missing = len({row["log"] for row in runs}), sum(row["value"] is None for row in runs)
+        labels[estimator] = f"{estimator} ({number} log{'s' if number > 1 else ''}"
+        labels[estimator] += f", {missing} of {len(runs)} runs failed)" if missing else ")"
+    return labels
 
 
 def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
@@ -239,7 +252,7 @@ def _legend(figure: Figure, panels: Any) -> None:
     for axes in panels:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=5, frameon=False)
 
 
 def _mean_over_tasks(cell: list[Row], measure: Callable[[list[Row]], float]) -> float:

@@ -23,7 +23,7 @@ def run_experiment(
     """Runs what is left of the experiment and gathers its rows; `finished` hears of every unit."""
     units = list(plan.units(experiment))
     store = Store.open(directory, experiment, plan, versions())
-    store.gather(units)
+    store.gather()
     done = store.done()
     left = [rest for unit in units if (rest := unit.without(done)).methods]
     report(len(units) - len(left), len(units))
@@ -31,5 +31,5 @@ def run_experiment(
         store.add(unit, rows)
         finished(unit, rows)
         report(count, len(units))
-    store.gather(units)
+    store.gather()
     return store

@@ -1,6 +1,6 @@
 """The result store: a folder of Parquet files, a row for each run, that survives being killed at any moment.
 
-    DIR/main.json        what the rows are of: the plan, its hash, versions
+    DIR/main.json        what the rows are of: the plan, its hash, that of its units, versions
     DIR/main.parquet     rows gathered so far
     DIR/main/KEY.parquet the rows of one unit, not yet gathered
 
@@ -70,6 +70,7 @@ class Store:
     directory: Path
     experiment: str
     config: str
+    keys: frozenset[str]  # of the units, method by method
     versions: Mapping[str, str]
 
     @staticmethod
@@ -80,8 +81,9 @@ class Store:
         """
         content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
         config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-        manifest = {**content, "config": config, "versions": dict(versions)}
-        store = Store(directory, experiment, config, dict(versions))
+        keys = frozenset(one.key for unit in plan.units(experiment) for one in unit.each())
+        store = Store(directory, experiment, config, keys, dict(versions))
+        manifest = {**content, "config": config, "units": store.units, "versions": dict(versions)}
         try:
             store.parts.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -95,6 +97,11 @@ class Store:
                 raise SettingError(f"{directory}: has results of {experiment} without a manifest. Give another folder.")
             write_text_whole(store.manifest, json.dumps(manifest, indent=2) + "\n")
         return store
+
+    @property
+    def units(self) -> str:
+        """The hash of all units: other defaults or target policies make others of the same plan."""
+        return hashlib.sha256("".join(sorted(self.keys)).encode()).hexdigest()[:16]
 
     @property
     def manifest(self) -> Path:
@@ -121,19 +128,18 @@ class Store:
         """The keys, method by method, of what is there."""
         return set(read_rows(self.directory, self.experiment)["unit"].to_pylist())
 
-    def gather(self, units: Sequence[Unit]) -> None:
-        """Moves the rows of these units into one file, in an order that does not depend on who was first.
+    def gather(self) -> None:
+        """Moves the rows of our units into one file, in an order that does not depend on who was first.
 
         Rows of other units go: they are of target policies or of defaults that have been replaced since. If somebody
-        has gone on with more meanwhile, all rows stay.
+        has gone on meanwhile, with more of them or with others, all rows stay.
         """
         with self._locked():
             parts = _parts(self.parts)
-            keys = [one.key for unit in units for one in unit.each()]
             found = read_rows(self.directory, self.experiment)
             rows = found
-            if json.loads(self.manifest.read_text(encoding="utf-8"))["config"] == self.config:
-                rows = found.filter(pc.is_in(found["unit"], pa.array(keys, pa.string())))
+            if json.loads(self.manifest.read_text(encoding="utf-8"))["units"] == self.units:
+                rows = found.filter(pc.is_in(found["unit"], pa.array(sorted(self.keys), pa.string())))
             if not parts and len(rows) == len(found):
                 return
             with written_whole(self.gathered) as temporary:
@@ -153,7 +159,10 @@ def read_rows(directory: Path, experiment: str) -> pa.Table:
     parts = [part for path in _parts(directory / experiment) if (part := _read(path)) is not None]
     gathered = directory / f"{experiment}.parquet"
     if gathered.exists():
-        parts = [pq.read_table(gathered, schema=SCHEMA), *parts]
+        try:
+            parts = [pq.read_table(gathered, schema=SCHEMA), *parts]
+        except (OSError, pa.ArrowInvalid) as error:
+            raise SettingError(f"{gathered}: damaged ({error}). Put it aside; its runs are then done again.") from None
     rows = pa.concat_tables([SCHEMA.empty_table(), *parts])
     runs = zip(rows["unit"].to_pylist(), rows["seed"].to_pylist(), strict=True)
     first = {run: index for index, run in reversed(list(enumerate(runs)))}
@@ -168,19 +177,20 @@ def _read(path: Path) -> pa.Table | None:
     """None of a file that is damaged (its unit is done again) or was gathered meanwhile (it is in the large file)."""
     try:
         return pq.read_table(path, schema=SCHEMA)
-    except (FileNotFoundError, pa.ArrowInvalid):
+    except (OSError, pa.ArrowInvalid):
         return None
 
 
 def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        format_, plan, versions = found["format"], dict(found["plan"]), found["versions"]
-    except (ValueError, KeyError, TypeError):
+        format_, plan, versions = found["format"], dict(found["plan"]), dict(found["versions"])
+        goes_on = _goes_on(plan, expected["plan"])
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise SettingError(f"{path}: not a manifest of a result store. Give another folder.") from None
     if format_ != FORMAT:
         raise SettingError(f"{path}: a store of format {format_}, this is {FORMAT}. Give another folder.")
-    if not _goes_on(plan, expected["plan"]):
+    if not goes_on:
         raise SettingError(f"{path}: written by another preset. Give another folder, or the preset it was begun with.")
     if versions != expected["versions"]:
         changed = [

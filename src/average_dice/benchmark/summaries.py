@@ -34,6 +34,12 @@ def results(directory: Path, experiment: str) -> list[Row]:
     return rows
 
 
+def manifest_of(directory: Path, experiment: str) -> dict[str, Any]:
+    """What the rows of an experiment are of."""
+    content: dict[str, Any] = json.loads((directory / f"{experiment}.json").read_text(encoding="utf-8"))
+    return content
+
+
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
     """The rows with the same key, in the order in which keys first appear."""
     groups: dict[Any, list[Row]] = defaultdict(list)

@@ -69,7 +69,8 @@ def training(console: "Console", timed: bool = False) -> Iterator[Callable[[str]
     from ..progress import listening
 
     columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
-    with Progress(*columns, console=console, transient=True) as progress:
+    since_the_start = 1e9  # seconds: units may be minutes apart, and the last half minute says nothing of them
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=since_the_start) as progress:
         task = progress.add_task("", total=None)
 
         def starting(name: str) -> None:

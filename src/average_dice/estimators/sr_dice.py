@@ -72,7 +72,9 @@ class SRDICE(TrainedEstimator):
                 np.mean(self.value(draw.problem, features @ solution) * draw.problem.dataset.reward)
                 for draw, features, solution in zip(copies.draws, seen, coefficients(networks), strict=True)
             ]
-            curves.add(step, np.array(values), _losses(networks, encoders, rows, settings))
+            curves.add(
+                self.encoder_steps + step, np.array(values), _losses(networks, encoders, rows, settings)
+            )  # the encoder trained before
 
         width = rows["x"].shape[1]
         networks, batch_keys = begin(
