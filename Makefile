@@ -48,7 +48,7 @@ exact-errors: $(VENV)/dev            ## make the table of errors on exact MDPs a
 screenshots: $(VENV)/browser            ## make the pictures of the report in the documentation again
 	$(BIN)/python tools/screenshots.py
 
-coverage: $(VENV)/dev            ## how often intervals contain the truth on exact MDPs (hours; goes on where it stopped)
+coverage: $(VENV)/dev            ## how often intervals contain the truth on exact MDPs (an hour and a half; goes on where it stopped)
 	$(BIN)/python tools/interval_coverage.py
 
 steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)

@@ -68,16 +68,27 @@ def _unfinished(directory: Path, experiment: str, rows: Sequence[Row]) -> str:
         return "not all that it takes was run"
     plan = read_plan(experiment, manifest_of(directory, experiment)["plan"])
     asked = {
-        (unit.task, *asdict(unit.setting).values(), unit.log, method.estimator, json.dumps(dict(method.options)))
+        (unit.task, *asdict(unit.setting).values(), unit.log, method.estimator, _options(method.options))
         for unit in plan.units(experiment)
         for method in unit.methods
     }
     setting = ("discount", "transitions", "max_steps", "noise")
     found = {
-        (row["task"], *(row[name] for name in setting), row["log"], row["estimator"], row["options"]) for row in rows
+        (
+            row["task"],
+            *(row[name] for name in setting),
+            row["log"],
+            row["estimator"],
+            _options(json.loads(row["options"])),
+        )
+        for row in rows
     }
     missing = len(asked - found)
     return f"unfinished: {missing:,} of {len(asked):,} runs are missing" if missing else ""
+
+
+def _options(options: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(options.items()))
 
 
 def _scale(rows: Sequence[Row], names: Sequence[str]) -> str:
