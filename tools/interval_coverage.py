@@ -61,8 +61,8 @@ FAILURES = """## Known failures
   sticky chain, and not of the rare state: it is on the recommended estimator, whose critics do without the products.
 - **The cut.** `is`, `pdis`, `wis` and `wpdis` leave out what lies beyond it (truncated).
 - **Time.** On the clock, episodes end by their length, which observations do not show. Values and ratios of states
-  alone are then biased, by a third to two thirds of a standard deviation (fitted Q and what leans on it, the recommended
-  estimator among them), and what weighs by decision is not.
+  alone are then biased, by a third to two thirds of a standard deviation (fitted Q, what leans on it, and the
+  recommended estimator), and what weighs by decision is not.
 - **`etd`** follows traces of ratios, with a tail of its own: percentiles of its draws end too early at the rare state.
 """
 
