@@ -51,7 +51,7 @@ class Diagnostics:
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: which of them carry most; `weights`: all of them, as shares.
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
-    - `beyond_cut`: the share of the discounted weight that flows over the last cut, unseen.
+    - `beyond_cut`: the share of the discounted weight that flows over a cut beyond which hardly any episode goes on.
     - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
     - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
     """
@@ -170,14 +170,16 @@ def effective_by_step(problem: Problem, products: Rows) -> list[float]:
 
 
 def beyond_cut(problem: Problem, products: Rows) -> float:
-    """γᴴ Σ W / K over those alive at the last step H: 0 where all terminated, γᴴ where all are cut after H steps.
+    """Σ_cut γᵀ W / K: 0 where every episode terminated, γᴴ where all are cut after H steps.
 
-    What lies beyond an earlier cut is seen in the episodes that go on.
+    What lies beyond a cut is seen in the episodes that go on, if they are more than a few: such cuts do not count.
     """
     data = problem.dataset
-    horizon = int(data.lengths.max())
-    over = (data.step == horizon - 1) & ~data.terminated
-    return problem.discount**horizon * float(products[over].sum()) / data.num_episodes
+    last = data.starts + data.lengths - 1
+    going_on = data.num_episodes - np.searchsorted(np.sort(data.lengths), data.lengths, side="right")
+    unseen = ~data.terminated[last] & (going_on < FEWEST_AT_STEP)
+    over = problem.discount ** data.lengths[unseen] * products[last[unseen]]
+    return float(over.sum()) / data.num_episodes
 
 
 def unseen_actions(problem: Problem) -> float | None:

@@ -119,7 +119,7 @@ def unseen_future(estimate: Estimate, found: Diagnostics, num_episodes: int) -> 
     beyond = found.beyond_cut
     if beyond is None or beyond < 0.05:
         return None
-    reason = f"{beyond:.0%} of what counts lies beyond the last cut, where the log does not look"
+    reason = f"{beyond:.0%} of what counts lies beyond the cut, where the log hardly looks"
     return Finding(NOT_SUPPORTED if beyond > 0.3 else WEAK, reason, LONGER_CUT)
 
 
