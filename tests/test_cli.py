@@ -49,6 +49,7 @@ def test_every_command_has_help_with_an_example(command):
     assert f"average-dice {command}" in run(command, "--help").replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_demo_prints_the_errors_it_made():
     text = run("demo")
     lines = [line for line in text.splitlines() if "average-dice-blend" in line and "│" in line]
@@ -165,6 +166,7 @@ def test_a_log_that_no_method_can_serve_is_no_success(tmp_path):
     assert json.loads(out.read_text())["estimates"][0]["value"] is None
 
 
+@pytest.mark.slow
 def test_names_with_brackets_and_terminals_without_greek(tmp_path):
     log = DEMO.dataset
     path = tmp_path / "x[red].parquet"
@@ -178,6 +180,7 @@ def test_names_with_brackets_and_terminals_without_greek(tmp_path):
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_collect_then_evaluate(tmp_path):
     log, again, result = tmp_path / "log.parquet", tmp_path / "again.parquet", tmp_path / "r.json"
     for out in (log, again):

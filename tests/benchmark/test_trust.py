@@ -51,6 +51,7 @@ def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
     assert lines[-1].tasks == "HalfCheetah-v5, Walker2d-v5"
 
 
+@pytest.mark.slow
 def test_a_run_stores_what_the_verdict_needs(tmp_path):
     plan = Trust(("Hopper-v5",), logs=1, draws=2, axes=("max_steps",))
     run_experiment("trust", plan, tmp_path, local(1))
