@@ -104,8 +104,9 @@ def test_successor_features_have_as_many_outputs_as_features(monkeypatch):
     seen = []
     original = sr_dice._means
     monkeypatch.setattr(sr_dice, "_means", lambda *arguments: seen.append(original(*arguments)) or seen[-1])
-    method = SRDICE((16, 16), num_features=12, encoder_steps=5, num_steps=5, num_records=1)
-    method.fit(tiny().problem(20, seed=0), key=KEY)
+    method = SRDICE((16, 16), num_features=12, encoder_steps=5, num_steps=6, num_records=2)
+    fit = method.fit(tiny().problem(20, seed=0), key=KEY)
+    assert fit.history.step.tolist() == [5, 8, 11]  # the encoder's steps count
     assert seen[-1].shape == (1, 12)
     assert np.ptp(seen[-1]) > 0
 

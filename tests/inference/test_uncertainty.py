@@ -14,6 +14,7 @@ from average_dice.estimators import (
     REGISTRY,
     AverageDICE,
     AverageReward,
+    Blend,
     Critic,
     DoublyRobust,
     Estimator,
@@ -36,7 +37,7 @@ from average_dice.inference.uncertainty import (
     uncertainty,
 )
 from average_dice.progress import listening, report
-from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
+from exact_mdps import early_termination, random_mdp, sticky_chain, tiny, truncated
 
 KEY = jax.random.key(0)
 MDP = early_termination()
@@ -279,14 +280,23 @@ def test_the_behaviour_policy_is_not_told_apart_from_itself():
     assert found.against_behaviour.upper - found.against_behaviour.lower < 0.05
 
 
-@pytest.mark.parametrize("name", ["average-dice-blend", "fqe", "wpdis", "pdis", "average-dice-features"])
-def test_what_the_behaviour_policy_earns_by_every_kind_of_method(name):
-    mdp = replace(MDP, target=MDP.behaviour)
-    problem = mdp.problem(60, seed=0)
+@pytest.mark.parametrize("name", ["wpdis", "pdis", "average-dice-features"])
+def test_without_choices_weights_are_those_of_the_policy_itself(name):
+    problem = replace(MDP, target=MDP.behaviour).problem(60, seed=0)
     method = REGISTRY[name].make()
     value, draws = behaviour_value(method, problem, 2, 0, key=KEY)
-    assert value == pytest.approx(method.fit(problem, key=KEY).value, abs=0.04)
-    assert len(set(draws)) == 2
+    assert value == pytest.approx(method.fit(problem, key=KEY).value, rel=1e-6)
+    assert draws == pytest.approx(draw_values(method, problem, 2, 0, key=KEY), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", [FittedQ(20, 1e-9), Blend(20, 2, ridges=(1e-9, 1e-8))], ids=["fqe", "blend"])
+def test_without_choices_critics_learn_the_values_of_states(method):
+    """On every trajectory as often as it comes: all of J(μ), of which a good part lies beyond the cut."""
+    mdp = replace(tiny(), target=tiny().behaviour)
+    problem = ad.Problem(mdp.exhaustive(unit=4), mdp.policy, mdp.discount)
+    value, _ = behaviour_value(method, problem, 1, 0, key=KEY)
+    assert value == pytest.approx(mdp.value, rel=1e-4)
+    assert mdp.value_to_cut < 0.9 * mdp.value
 
 
 def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draws():

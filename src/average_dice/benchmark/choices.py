@@ -7,7 +7,7 @@ could do. The error is that on the log for which the choice was made, over all l
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +43,9 @@ def chosen(directory: Path) -> list[tuple[str, ...]]:
         ways: list[list[Combination | None]] = [[], [], [], []]
         for log in logs:
             others = [other for other in logs if other != log]
-            for_all = _smallest(combinations, lambda one: _log_mean([error(each, one, others) for each in tasks]))  # noqa: B023
-            for_it = _smallest(combinations, lambda one: error(task, one, others))  # noqa: B023
-            blind = _smallest(combinations, lambda one: loss(task, one, log))  # noqa: B023
+            for_all = _smallest({one: _log_mean([error(each, one, others) for each in tasks]) for one in combinations})
+            for_it = _smallest({one: error(task, one, others) for one in combinations})
+            blind = _smallest({one: loss(task, one, log) for one in combinations})
             for way, one in zip(ways, (for_all, for_it, blind, PUBLISHED), strict=True):
                 way.append(one)
         errors = [[error(task, one, [log]) for one, log in zip(way, logs, strict=True) if one] for way in ways]
@@ -86,8 +86,8 @@ def _log_mean(errors: Sequence[float]) -> float:
     return float(np.mean(np.log(errors)))
 
 
-def _smallest(combinations: Iterable[Combination], measure: Callable[[Combination], float]) -> Combination | None:
-    return min((one for one in combinations if np.isfinite(measure(one))), key=measure, default=None)
+def _smallest(measured: Mapping[Combination, float]) -> Combination | None:
+    return min((one for one in measured if np.isfinite(measured[one])), key=measured.__getitem__, default=None)
 
 
 def _cell(chosen: Sequence[Combination | None], errors: Sequence[float]) -> str:
