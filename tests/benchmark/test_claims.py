@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from average_dice.benchmark import choices, experiments
 from average_dice.benchmark.choices import chosen, write_choices
-from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, judge, write_claims
+from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, _steps_to_stability, judge, write_claims
 from average_dice.benchmark.experiments import Ablation, Main, Robustness
-from average_dice.benchmark.figures import draw
+from average_dice.benchmark.figures import draw, tuning_figure
 from average_dice.benchmark.runs import true_value
 from average_dice.benchmark.store import Store
 from average_dice.benchmark.summaries import overview, results, rmse
+from average_dice.benchmark.tasks import TASKS
 from average_dice.errors import SettingError
 from made_up import PAPER, PLANS, fill
 
@@ -86,6 +88,55 @@ def test_an_unfinished_experiment_is_not_judged(tmp_path):
     assert claims[0].evidence == "unfinished: 56 of 168 runs are missing"
 
 
+def test_rows_of_another_target_policy_do_not_count(tmp_path, monkeypatch):
+    fill(tmp_path, "ablation", as_the_paper_says)
+    fill(tmp_path, "main", as_the_paper_says, plan=replace(PLANS["main"], tasks=("Ant-v5",)))
+    original = experiments.policy_hash
+    monkeypatch.setattr(experiments, "policy_hash", lambda task: original(task) + "new" * (task == "Hopper-v5"))
+    assert {row["task"] for row in results(tmp_path, "ablation")} == set(TASKS) - {"Hopper-v5"}
+    claims = judge(tmp_path)
+    assert [claims[0].verdict, claims[7].verdict] == [HOLDS, NOT_RUN]
+    assert claims[7].evidence == "unfinished: 4 of 28 runs are missing"
+
+
+def test_a_manifest_that_cannot_be_read_is_named(tmp_path):
+    fill(tmp_path, "main", as_the_paper_says, plan=replace(PLANS["main"], tasks=("Ant-v5",)))
+    manifest = tmp_path / "main.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace('"wpdis"', '"my-own"'))
+    with pytest.raises(SettingError, match="methods that are not known here: my-own"):
+        results(tmp_path, "main")
+    for damaged in ("", "{}", '{"plan": {"colour": 1}}'):
+        manifest.write_text(damaged)
+        with pytest.raises(SettingError, match=r"main\.json: not there, or not the manifest"):
+            results(tmp_path, "main")
+
+
+def test_what_is_stable_only_at_the_end_is_not(tmp_path):
+    """Looked at ten times: where it ends for the last fifth of its steps, or for a little longer."""
+    fill(tmp_path, "main", as_the_paper_says)
+    row = next(row for row in results(tmp_path, "main") if row["estimator"] == PAPER)
+    far = row["truth"] * 1.2
+    for stays, expected in ((1, np.inf), (2, np.inf), (3, 800.0), (10, 100.0)):
+        values = [*[row["value"] + far] * (10 - stays), *[row["value"]] * stays]
+        curve = {"curve_step": list(range(100, 1_100, 100)), "curve_value": values}
+        assert _steps_to_stability({**row, **curve}) == expected
+
+
+def test_an_error_that_is_small_by_luck_counts_as_a_thousandth(tmp_path):
+    """On one of its logs fitted Q is right to the sixth digit; it is judged by all of them, and by the floor."""
+    plan = replace(PLANS["robustness"], tasks=("Hopper-v5",), trained_logs=1)
+
+    def error(unit, method):
+        return 0.05 if method.estimator == PAPER else 1e-6
+
+    fill(tmp_path, "robustness", error, plan=plan)
+    claim = judge(tmp_path)[5]
+    assert (claim.verdict, "50 at 0.8, 50 at 0.9" in claim.evidence) == (FAILS, True)
+    fill(tmp_path / "two", "robustness", lambda unit, method: 0.1 if unit.log else 1e-6, plan=plan)
+    assert f"{1e-3 / (0.1 / 2**0.5):.2g} at 0.8" in judge(tmp_path / "two")[5].evidence
+
+
 def test_where_all_diverged_nobody_wins(tmp_path):
     fill(tmp_path, "main", lambda unit, method: None)
     claim = judge(tmp_path)[0]
@@ -141,6 +192,24 @@ def test_figures_are_drawn_from_the_store_alone_and_are_the_same_each_time(tmp_p
         assert draw(tmp_path, experiment) == [path]
         assert path.read_bytes() == drawn
         assert experiment == "tuning" or b"Hopper-v5" in drawn
+
+
+def test_all_that_trains_is_in_the_figure_of_robustness(tmp_path):
+    plan = Robustness(("Ant-v5",), ("wis", "best-dice", "fqe"), 1, 1, 1, 50, {"best-dice": 100}, ("discount",))
+    fill(tmp_path, "robustness", as_the_paper_says, plan=plan)
+    drawn = draw(tmp_path, "robustness")[0].read_text()
+    assert ["best-dice (1 log)" in drawn, "fqe (1 log)" in drawn, "wis (1 log)" in drawn] == [True, True, False]
+
+
+def test_a_combination_without_a_value_on_some_log_is_blank_in_the_heat_map(tmp_path):
+    def error(unit, method):
+        falls = unit.log == 1 and method.options["ridge"] == 0 and method.options["mass_weight"] == 0.5
+        return None if falls else 0.1
+
+    fill(tmp_path, "tuning", error)
+    figure = tuning_figure(results(tmp_path, "tuning"))["tuning"]
+    image = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+    assert np.isnan(image).tolist() == [[True, False], [False, False]]
 
 
 def test_errors_are_root_mean_squares_over_runs_with_a_value(tmp_path):
@@ -200,3 +269,17 @@ def test_a_choice_is_not_judged_by_the_log_it_was_made_by(tmp_path):
         assert blind == f"0, 0.5, 0.0001 → {np.sqrt((0.1**2 + 0.9**2) / 2) * size:.3g}"
     fill(tmp_path / "one", "tuning", error, plan=replace(PLANS["tuning"], logs=1))
     assert {line[1:3] for line in chosen(tmp_path / "one")} == {("–", "–")}
+
+
+def test_a_log_that_is_yet_to_be_run_has_not_diverged(tmp_path, monkeypatch):
+    """The second log of Hopper is not there, and on CartPole's nothing of the chosen combination has a value."""
+
+    def error(unit, method):
+        return None if unit.log == 1 and unit.task == "CartPole-v1" else 0.1
+
+    fill(tmp_path, "tuning", error)
+    rows = [row for row in results(tmp_path, "tuning") if (row["task"], row["log"]) != ("Hopper-v5", 1)]
+    monkeypatch.setattr(choices, "results", lambda directory, experiment: rows)
+    of_cart_pole, of_hopper = chosen(tmp_path)
+    assert of_cart_pole[3] == "diverges on 1 of 2 logs"
+    assert of_hopper[3] == f"0, 0.5, 0.0001 → {0.1 * abs(true_value('Hopper-v5', 0.95)[0]):.3g}"

@@ -33,6 +33,13 @@ def always_dies(unit):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def dies_at_first(unit):
+    if unit == UNITS[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.2)
+    return [{"log": unit.log}]
+
+
 def fails_at_first(unit):
     if unit == UNITS[0]:
         raise ValueError("a mistake of ours")
@@ -54,7 +61,15 @@ def test_what_a_dying_worker_was_doing_is_done_again(tmp_path, monkeypatch):
 
 def test_workers_that_always_die_are_given_up():
     with pytest.raises(SettingError, match=f"died {RETRIES + 1} times in a row"):
-        list(local(1)(always_dies, UNITS[:1]))
+        list(local(1)(always_dies, UNITS))
+
+
+def test_a_unit_that_kills_its_workers_keeps_nobody_else_from_being_done():
+    found = local(2)(dies_at_first, UNITS)
+    assert {next(found)[0].key for _ in UNITS[1:]} == {unit.key for unit in UNITS[1:]}
+    with pytest.raises(SettingError, match=f"{RETRIES + 1} workers died of the same unit") as raised:
+        next(found)
+    assert raised.value.__notes__[0].startswith(f"log 0 of {UNITS[0].task}, ")
 
 
 def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
@@ -120,8 +135,5 @@ def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_p
 
 
 def _children(parent):
-    return [
-        int(process.name)
-        for process in Path("/proc").glob("[0-9]*")
-        if f"\nPPid:\t{parent}\n" in (process / "status").read_text()
-    ]
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
+    return [int(process) for process in listed.stdout.split()]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from average_dice.benchmark import executors
 from average_dice.benchmark.executors import local, ray_cluster
 from average_dice.benchmark.experiments import Ablation
 from average_dice.benchmark.running import run_experiment
@@ -35,7 +37,10 @@ def _descends_from_us(process):
     while process > 1:
         if process == os.getpid():
             return True
-        process = int((Path("/proc") / str(process) / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        try:
+            process = int((Path("/proc") / str(process) / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:  # it has ended meanwhile
+            return False
     return False
 
 
@@ -105,6 +110,27 @@ def test_a_cluster_that_was_started_before_is_joined(tmp_path, short_folder):
             assert len(values(tmp_path / "out")) == 2
         finally:
             head.terminate()
+
+
+def test_an_address_where_something_else_answers_is_an_error(monkeypatch):
+    monkeypatch.setattr(executors, "TO_JOIN", 10)
+    with socket.create_server(("", 0)) as listening, pytest.raises(SettingError, match="no Ray cluster"):
+        ray_cluster(f"127.0.0.1:{listening.getsockname()[1]}")
+
+
+def test_a_unit_that_kills_its_workers_keeps_nobody_else_from_being_done():
+    units = list(PLAN.units("ablation"))
+
+    def dies_at_first(unit):
+        if unit.key == first:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+    first = units[0].key
+    found = ray_cluster()(dies_at_first, units)
+    assert {next(found)[0].key for _ in units[1:]} == {unit.key for unit in units[1:]}
+    with pytest.raises(SettingError, match="workers died of the same unit"):
+        next(found)
 
 
 def test_an_address_where_nobody_answers_is_an_error_at_once():

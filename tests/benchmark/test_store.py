@@ -5,8 +5,10 @@ import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from average_dice.benchmark import running
 from average_dice.benchmark.experiments import Ablation, Main
 from average_dice.benchmark.running import run_experiment
 from average_dice.benchmark.runs import versions
@@ -90,7 +92,7 @@ def test_a_row_cut_short_does_not_count(tmp_path):
     assert len(read_rows(tmp_path, "ablation")) == 2
 
 
-def test_rows_of_a_policy_or_a_default_that_was_replaced_are_dropped(tmp_path):
+def test_rows_of_a_policy_or_a_default_that_was_replaced_are_put_aside(tmp_path, monkeypatch):
     store = opened(tmp_path)
     (method,) = UNITS[0].methods
     stale = (replace(UNITS[0], policy="old"), replace(UNITS[0], methods=(replace(method, settings="old"),)))
@@ -99,8 +101,20 @@ def test_rows_of_a_policy_or_a_default_that_was_replaced_are_dropped(tmp_path):
     before = replace(store, keys=store.keys | {unit.key for unit in stale})
     before.gather()  # somebody who began with the old ones, and ends after we have begun: nothing of ours may go
     assert len(store.done()) == 3
-    store.gather()
+    assert store.gather() == 4  # of two seeds each
     assert store.done() == {UNITS[0].key}
+    aside = set(pq.read_table(store.replaced)["unit"].to_pylist())
+    assert aside == {unit.key for unit in stale}
+    later = replace(UNITS[1], policy="old")  # a file of somebody who was slow
+    store.add(later, made_up(later))
+    assert store.gather() == 2
+    assert set(pq.read_table(store.replaced)["unit"].to_pylist()) == aside | {later.key}
+    assert store.gather() == 0
+    store.add(stale[0], made_up(stale[0]))
+    monkeypatch.setattr(running, "versions", lambda: VERSIONS)
+    with pytest.warns(UserWarning, match="2 rows are of target policies or defaults that have been replaced"):
+        run_experiment("ablation", PLAN, tmp_path, lambda work, units: iter(()))
+    assert len(pq.read_table(store.replaced)) == 6  # each once
 
 
 def test_a_damaged_file_counts_as_not_done_and_is_replaced(tmp_path):

@@ -27,7 +27,7 @@ def chosen(directory: Path) -> list[tuple[str, ...]]:
     rows = results(directory, "tuning")
     if not rows:
         raise SettingError(f"{directory}: no results of tuning there yet.")
-    tasks, logs = tasks_of(rows), sorted({row["log"] for row in rows})
+    tasks = tasks_of(rows)
     runs = grouped(rows, lambda row: (row["task"], _combination(row), row["log"]))
     combinations = _combinations(rows)
 
@@ -40,6 +40,7 @@ def chosen(directory: Path) -> list[tuple[str, ...]]:
 
     lines = []
     for task in tasks:
+        logs = sorted({row["log"] for row in rows if row["task"] == task})
         ways: list[list[Combination | None]] = [[], [], [], []]
         for log in logs:
             others = [other for other in logs if other != log]
@@ -48,7 +49,10 @@ def chosen(directory: Path) -> list[tuple[str, ...]]:
             blind = _smallest({one: loss(task, one, log) for one in combinations})
             for way, one in zip(ways, (for_all, for_it, blind, PUBLISHED), strict=True):
                 way.append(one)
-        errors = [[error(task, one, [log]) for one, log in zip(way, logs, strict=True) if one] for way in ways]
+        errors = [
+            [error(task, one, [log]) for one, log in zip(way, logs, strict=True) if one and (task, one, log) in runs]
+            for way in ways
+        ]
         lines.append((task, *map(_cell, ways, errors)))
     return lines
 
@@ -93,7 +97,7 @@ def _smallest(measured: Mapping[Combination, float]) -> Combination | None:
 def _cell(chosen: Sequence[Combination | None], errors: Sequence[float]) -> str:
     """What was chosen for each log, if it is always the same, and the error on these logs."""
     different = set(chosen)
-    if None in different or np.isnan(errors).all():
+    if None in different or not errors:
         return "–"
     if np.isnan(errors).any():
         return f"diverges on {np.isnan(errors).sum()} of {len(errors)} logs"

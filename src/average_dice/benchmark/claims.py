@@ -1,8 +1,9 @@
 """The paper's claims, each judged by the results in a folder: what was said, whether it holds here, the numbers.
 
-Errors are root mean squared errors of J(π) over logs and seeds. "Comparable" means within a factor of 2. The average
-reward, the behaviour policy's own, is not among the rivals: where every reward is 1, it is right by accident. A claim
-is judged when the experiment that it is about has been run to the end.
+Errors are root mean squared errors of J(π) over logs and seeds; one below a thousandth of |J| counts as that.
+"Comparable" means within a factor of 2. The average reward, the behaviour policy's own, is not among the rivals: where
+every reward is 1, it is right by accident. A claim is judged when the experiment that it is about has been run to the
+end.
 """
 
 import json
@@ -15,15 +16,17 @@ from rich.table import Table
 
 from ..errors import SettingError
 from ..files import write_text_whole
-from .experiments import PAPER, read_plan
-from .summaries import Row, beside, grouped, manifest_of, results, rmse
+from .experiments import PAPER
+from .store import keys_of
+from .summaries import RELATIVE_FLOOR, Row, beside, grouped, plan_of, results, rmse
 from .tasks import TASKS
 from .units import DISCOUNT
 
 COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # what learns in the paper's own figure
 OTHER_RATIOS = ("cop-td", "dual-dice", "gen-dice", "gradient-dice", "best-dice", "mwl")
 COMPARABLE = 2.0
-STABLE = 0.1  # a value is stable once it stays within so much of the truth's size of its last one
+STABLE = 0.1  # a value is stable once it stays within so much of the truth's size of its last one,
+AT_LEAST = 0.2  # for so much of the training
 TOO_SHORT = "its slow copy would need about"  # in the notes of a run
 
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
@@ -66,29 +69,9 @@ def _unfinished(directory: Path, experiment: str, rows: Sequence[Row]) -> str:
     """What is missing of an experiment, in words; nothing if it is all there."""
     if not rows:
         return "not all that it takes was run"
-    plan = read_plan(experiment, manifest_of(directory, experiment)["plan"])
-    asked = {
-        (unit.task, *asdict(unit.setting).values(), unit.log, method.estimator, _options(method.options))
-        for unit in plan.units(experiment)
-        for method in unit.methods
-    }
-    setting = ("discount", "transitions", "max_steps", "noise")
-    found = {
-        (
-            row["task"],
-            *(row[name] for name in setting),
-            row["log"],
-            row["estimator"],
-            _options(json.loads(row["options"])),
-        )
-        for row in rows
-    }
-    missing = len(asked - found)
+    asked = keys_of(experiment, plan_of(directory, experiment))
+    missing = len(asked - {row["unit"] for row in rows})
     return f"unfinished: {missing:,} of {len(asked):,} runs are missing" if missing else ""
-
-
-def _options(options: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(options.items()))
 
 
 def _scale(rows: Sequence[Row], names: Sequence[str]) -> str:
@@ -105,7 +88,7 @@ def _too_short(row: Row) -> bool:
 
 
 def dominant(rows: list[Row]) -> Verdict:
-    errors = _errors(rows, (PAPER, *COMPARED))
+    errors = _errors(rows, (*COMPARED, PAPER))
     best = {
         task: min(of_task, key=of_task.__getitem__) if np.isfinite(min(of_task.values())) else "nobody"
         for task, of_task in errors.items()
@@ -137,7 +120,11 @@ def fastest(rows: list[Row]) -> Verdict:
             needed[task] = {name: float(np.median([_steps_to_stability(row) for row in runs[name]])) for name in names}
     first = [task for task, steps in needed.items() if all(steps[PAPER] < steps[name] for name in COMPARED)]
     medians = {name: float(np.median([steps[name] for steps in needed.values()])) for name in names if needed}
-    shown = ", ".join(f"{name} {f'{steps:,.0f}' if np.isfinite(steps) else 'never'}" for name, steps in medians.items())
+    lengths = {row["estimator"]: row["curve_step"][-1] for row in rows if row["curve_step"]}
+    shown = ", ".join(
+        f"{name} {f'{steps:,.0f}' if np.isfinite(steps) else 'never'} of {lengths.get(name, 0):,}"
+        for name, steps in medians.items()
+    )
     evidence = f"first to be stable on {len(first)} of {len(needed)} tasks; median steps: {shown}"
     return _verdict(needed, len(first) > len(needed) / 2, evidence)
 
@@ -161,11 +148,16 @@ def sr_dice_comparable(rows: list[Row]) -> Verdict:
 
 
 def sensitive_to_discount(rows: list[Row]) -> Verdict:
-    """Beside fitted Q, in closed form what TD converges to: networks would need far longer at discounts near 1."""
+    """Beside fitted Q, in closed form what TD converges to: networks would need far longer at discounts near 1.
+
+    Each over all the logs that it has: fitted Q has more, and on a single one its error may be small by luck.
+    """
     along = grouped(beside(rows, "discount"), lambda row: row["discount"])
-    ratios = {
-        discount: _geometric_ratio(_errors(along[discount], (PAPER, "fqe")), PAPER, "fqe") for discount in sorted(along)
-    }
+    ratios = {}
+    for discount in sorted(along):
+        ours, other = (_errors(along[discount], (name,)) for name in (PAPER, "fqe"))
+        errors = {task: {**ours[task], **other[task]} for task in ours if task in other}
+        ratios[discount] = _geometric_ratio(errors, PAPER, "fqe")
     ratios = {discount: ratio for discount, ratio in ratios.items() if not np.isnan(ratio)}
     elsewhere = {discount: ratio for discount, ratio in ratios.items() if discount != DISCOUNT}
     known = elsewhere if DISCOUNT in ratios else {}
@@ -244,10 +236,7 @@ def write_claims(claims: Iterable[Claim], directory: Path) -> Path:
 
 
 def _errors(rows: Iterable[Row], names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Errors on the tasks where all these methods ran, from the logs that all of them had.
-
-    A run without a value counts as an error without bound: who falls must not win by it.
-    """
+    """Errors on the tasks where all these methods ran, from the logs that all of them had."""
     errors = {}
     for task, of_task in grouped(rows, lambda row: row["task"]).items():
         runs = grouped((row for row in of_task if row["estimator"] in names), lambda row: row["estimator"])
@@ -256,11 +245,15 @@ def _errors(rows: Iterable[Row], names: Sequence[str]) -> dict[str, dict[str, fl
         common = set.intersection(*({row["log"] for row in found} for found in runs.values()))
         compared = {name: [row for row in found if row["log"] in common] for name, found in runs.items()}
         if common:
-            errors[task] = {
-                name: np.inf if any(row["value"] is None for row in compared[name]) else rmse(compared[name])
-                for name in names
-            }
+            errors[task] = {name: _error(compared[name]) for name in names}
     return {task: errors[task] for task in TASKS if task in errors}
+
+
+def _error(runs: Sequence[Row]) -> float:
+    """A run without a value is an error without bound: who falls must not win by it. Nor must luck, hence the floor."""
+    if any(row["value"] is None for row in runs):
+        return np.inf
+    return max(rmse(runs), RELATIVE_FLOOR * abs(runs[0]["truth"]))
 
 
 def _geometric_ratio(errors: Errors, name: str, other: str = "td") -> float:
@@ -272,16 +265,16 @@ def _geometric_ratio(errors: Errors, name: str, other: str = "td") -> float:
 def _steps_to_stability(row: Row) -> float:
     """The first step after which the value stays within STABLE · |truth| of where it ends.
 
-    Never, if it gets there only with the last look, if it diverged, or if it says itself that it had too few steps:
-    what hardly moves is not stable.
+    Never, if it does so only for the last fifth of its training, if it diverged, or if it says itself that it had too
+    few steps: what hardly moves is not stable.
     """
-    if not row["curve_step"] or _too_short(row):
-        return float("inf")
     values = np.array(row["curve_value"], float)
+    if not len(values) or not np.isfinite(values[-1]) or _too_short(row):
+        return float("inf")
     near = np.abs(values - values[-1]) <= STABLE * abs(row["truth"])  # never of what is not a number
     away = np.flatnonzero(~near)
-    first = away[-1] + 1 if len(away) else 0
-    return float(row["curve_step"][first]) if first < len(values) - 1 else float("inf")
+    first = row["curve_step"][away[-1] + 1 if len(away) else 0]
+    return float(first) if first <= (1 - AT_LEAST) * row["curve_step"][-1] else float("inf")
 
 
 def _verdict(known: Sized, holds: bool, evidence: str) -> Verdict:

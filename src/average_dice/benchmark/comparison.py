@@ -26,13 +26,12 @@ from rich.text import Text
 from ..errors import SettingError
 from ..estimators import RECOMMENDED
 from ..files import write_text_whole
-from .summaries import Row, grouped, results, setting_of
+from .summaries import RELATIVE_FLOOR, Row, grouped, results, setting_of
 from .tasks import find_task
 
 UNSEEN_TASKS = ("HalfCheetah-v5", "Walker2d-v5")
 FIRST_UNSEEN_LOG = 5
 
-FLOOR = 1e-3  # of |J|
 FAR = 3.0  # times the error of the best
 NUM_RESAMPLES = 1_000
 SEED = 20251
@@ -90,7 +89,7 @@ def compare(directory: Path) -> Comparison:
     ours = _errors(by_name.pop(RECOMMENDED, ()))
     if not ours:
         raise SettingError(f"{directory}: no results of {RECOMMENDED} there. Run robustness first.")
-    floors = {setting_of(row): FLOOR * abs(row["truth"]) for row in rows}
+    floors = {setting_of(row): RELATIVE_FLOOR * abs(row["truth"]) for row in rows}
     pairs = {name: _pairs(ours, _errors(found)) for name, found in by_name.items()}
     ours_unseen = _errors(row for row in rows if row["estimator"] == RECOMMENDED and is_unseen(row))
     generator = np.random.default_rng(SEED)

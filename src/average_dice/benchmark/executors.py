@@ -7,10 +7,12 @@ so both give the same numbers to the last digit.
 import multiprocessing
 import os
 import socket
+import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -20,13 +22,15 @@ from typing import Any
 from ..errors import SettingError
 from .units import Unit
 
-Work = Callable[[Unit], list[dict[str, Any]]]
-Finished = tuple[Unit, list[dict[str, Any]]]
+Rows = list[dict[str, Any]]
+Work = Callable[[Unit], Rows]
+Finished = tuple[Unit, Rows]
 Failure = tuple[Unit, BaseException]
 Executor = Callable[[Work, Sequence[Unit]], Iterator[Finished]]
 
 ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
 RETRIES = 3  # of what a worker was doing when it died
+TO_JOIN = 30  # seconds for a Ray cluster to let us in
 
 
 def num_cores() -> int:
@@ -35,38 +39,71 @@ def num_cores() -> int:
 
 
 def local(num_processes: int | None = None) -> Executor:
-    """Processes of this machine, one for each core. What a dying one was doing is done again by another."""
+    """Processes of this machine, one for each core.
+
+    What was under way when one died is done again after all the rest, unit by unit: then it is known whose fault it is.
+    """
 
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
-        left = list(units)
-        deaths = 0  # since a unit was last finished
+        suspects: list[Unit] = []
         failed: list[Failure] = []
-        while left:
-            count = min(num_processes or num_cores(), len(left))
-            with _environment(ONE_THREAD):
-                pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent)
-                try:
-                    futures = {pool.submit(work, unit): unit for unit in left}
-                    for future in as_completed(futures):
-                        if isinstance(error := future.exception(), BrokenProcessPool):
-                            raise error
-                        left.remove(futures[future])
-                        deaths = 0
-                        if error is None:
-                            yield futures[future], future.result()
-                        else:
-                            failed.append((futures[future], error))
-                except BrokenProcessPool:
-                    deaths += 1
-                    if deaths > RETRIES:
-                        raise SettingError(
-                            f"workers died {deaths} times in a row, perhaps for want of memory. Use fewer processes."
-                        ) from None
-                finally:
-                    _stop(pool)
+        for unit, future in _in_processes(work, units, num_processes or num_cores()):
+            if isinstance(error := future.exception(), BrokenProcessPool):
+                suspects.append(unit)
+            elif error is None:
+                yield unit, future.result()
+            else:
+                failed.append((unit, error))
+        for unit in suspects:
+            for _ in range(RETRIES):
+                ((_, future),) = _in_processes(work, [unit], 1)
+                if not isinstance(error := future.exception(), BrokenProcessPool):
+                    break
+            if error is None:
+                yield unit, future.result()
+            else:
+                failed.append((unit, _deadly() if isinstance(error, BrokenProcessPool) else error))
         _raise(failed)
 
     return run
+
+
+def _in_processes(work: Work, units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, Future[Rows]]]:
+    """Each unit with what came of it: rows, an error, or that its process or that of another died meanwhile."""
+    waiting = deque(units)
+    deaths = 0  # since a unit was last finished
+    while waiting:
+        with _environment(ONE_THREAD):
+            pool = ProcessPoolExecutor(
+                min(count, len(waiting)), multiprocessing.get_context("spawn"), _leave_with_parent
+            )
+            under_way: dict[Future[Rows], Unit] = {}
+            broken = False
+            try:
+                while under_way or (waiting and not broken):
+                    while waiting and not broken and len(under_way) < count:
+                        try:
+                            future = pool.submit(work, waiting[0])
+                        except BrokenProcessPool:
+                            broken = True
+                        else:
+                            under_way[future] = waiting.popleft()
+                    if under_way:
+                        future = next(as_completed(under_way))
+                        died = isinstance(future.exception(), BrokenProcessPool)
+                        broken, deaths = broken or died, deaths if died else 0
+                        yield under_way.pop(future), future
+            finally:
+                _stop(pool)
+        deaths += broken
+        if deaths > RETRIES and waiting:
+            raise SettingError(
+                f"workers died {deaths} times in a row, perhaps for want of memory. Use fewer processes."
+            )
+
+
+def _deadly() -> SettingError:
+    return SettingError(f"{RETRIES + 1} workers died of the same unit, perhaps for want of memory.")
 
 
 def ray_cluster(address: str | None = None) -> Executor:
@@ -79,6 +116,8 @@ def ray_cluster(address: str | None = None) -> Executor:
         import ray
     except ModuleNotFoundError:
         raise SettingError("this needs Ray: install the extra `ray`, from a clone: pip install -e '.[ray]'.") from None
+    if address is not None:
+        _check_cluster(address)
 
     def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
         here: dict[str, Any] = {"address": "local", "num_cpus": num_cores(), "include_dashboard": False}
@@ -103,11 +142,11 @@ def ray_cluster(address: str | None = None) -> Executor:
                         if isinstance(error, ImportError | SettingError):  # the cluster's fault: all would fail
                             raise
                         failed.append((unit, error))
+                    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+                        failed.append((unit, _deadly()))
                     else:
                         yield unit, rows
             _raise(failed)
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
-            raise SettingError(f"a unit failed {RETRIES + 1} times: {error}") from None
         finally:
             ray.shutdown()
 
@@ -145,6 +184,18 @@ def _check_address(address: str) -> None:
     except (OSError, ValueError, OverflowError):
         raise SettingError(
             f"nothing answers at {address}. Start a cluster with `ray start --head` and give the address it prints."
+        ) from None
+
+
+def _check_cluster(address: str) -> None:
+    """Asks in another process, for Ray itself would wait for minutes where something else listens, and then abort."""
+    joining = f"import ray; ray.init({address!r}, log_to_driver=False, logging_level='error')"
+    try:
+        subprocess.run([sys.executable, "-c", joining], capture_output=True, timeout=TO_JOIN, check=False)
+    except subprocess.TimeoutExpired:
+        raise SettingError(
+            f"what answers at {address} is no Ray cluster, or one that lets nobody in within {TO_JOIN} seconds. "
+            "Give the address that `ray start --head` prints; it is not that of the dashboard."
         ) from None
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ..estimators import RECOMMENDED
 from ..files import written_whole
 from .experiments import AXES
-from .summaries import Row, beside, grouped, results, rmse, tasks_of
+from .summaries import RELATIVE_FLOOR, Row, beside, grouped, results, rmse, tasks_of
 
 mpl.use("Agg")
 STYLE: Any = {
@@ -45,7 +45,7 @@ COLOURS = {
     "behaviour-return": "#cc99ff",
 }
 # Without curves, so they are level lines.
-LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "average-dice-features", RECOMMENDED)
+LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "fqe", "average-dice-features", RECOMMENDED)
 LINES = (
     "average-reward",
     "behaviour-return",
@@ -78,7 +78,10 @@ def draw(directory: Path, experiment: str) -> list[Path]:
 
 
 def main_figure(rows: list[Row]) -> dict[str, Figure]:
-    """Squared error against training steps, one panel a task: medians over runs, with quartiles."""
+    """Squared error against training steps, one panel a task: medians over runs, with quartiles.
+
+    All that trains, and the levels of some closed forms.
+    """
     labels = _labels(rows)
 
     def panel(axes: Axes, rows: list[Row]) -> None:
@@ -105,8 +108,9 @@ def ablation_figure(rows: list[Row]) -> dict[str, Figure]:
 
 
 def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
-    """Root mean squared error along each axis, a row of panels for each task."""
+    """Root mean squared error along each axis, a row of panels for each task: all that trains, some closed forms."""
     labels = _labels(rows)
+    trained = sorted({row["estimator"] for row in rows if row["curve_step"]} - set(LINES))
     tasks = tasks_of(rows)
     figure = Figure(figsize=(10, 1.9 * len(tasks) + 0.6), layout="constrained")
     grid = figure.subplots(len(tasks), len(AXES), squeeze=False)
@@ -115,11 +119,11 @@ def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
             along = beside((row for row in rows if row["task"] == task), axis)
             grid_values = sorted({row[axis] for row in along})
             cells = grouped(along, lambda row: (row["estimator"], row[axis]))  # noqa: B023
-            for estimator in LINES:
+            for estimator in (*LINES, *trained):
                 heights = [max(rmse(cells.get((estimator, x), [])), FLOOR) for x in grid_values]
                 if not np.isnan(heights).all():
                     at = range(len(grid_values))
-                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS[estimator], label=labels[estimator])
+                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS.get(estimator), label=labels[estimator])
             axes.set_xticks(range(len(grid_values)), [f"{x:g}" for x in grid_values])
             axes.set_yscale("log")
             axes.set_xlabel(AXIS_NAMES[axis])
@@ -139,7 +143,7 @@ def tuning_figure(rows: list[Row]) -> dict[str, Figure]:
     figure = Figure(figsize=(2.1 * len(rates) + 1, 4.4), layout="constrained")
     grid = figure.subplots(2, len(rates), squeeze=False)
     measures: tuple[tuple[str, Callable[[list[Row]], float]], ...] = (
-        ("log₁₀ RMSE", lambda cell: _mean_over_tasks(cell, lambda runs: np.log10(rmse(runs)))),
+        ("log₁₀ RMSE", lambda cell: _mean_over_tasks(cell, _log_error)),
         ("log₁₀ held-out loss", lambda cell: _mean_over_tasks(cell, _log_loss)),
     )
     for (name, measure), line in zip(measures, grid, strict=True):
@@ -196,7 +200,6 @@ FIGURES: dict[str, Callable[[list[Row]], dict[str, Figure]]] = {
     "comparison": comparison_figure,
 }
 
-RELATIVE_FLOOR = 1e-3  # as in the comparison
 FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no zero
 
 
@@ -265,6 +268,11 @@ def _places(grids: dict[str, list[Any]]) -> range:
 
 def _log_relative(runs: list[Row]) -> float:
     return float(np.log(max(rmse(runs) / abs(runs[0]["truth"]), RELATIVE_FLOOR)))
+
+
+def _log_error(runs: list[Row]) -> float:
+    """NaN where a run has no value: who falls must not look good by it."""
+    return float(np.log10(np.sqrt(np.mean([row["error"] ** 2 for row in runs]))))
 
 
 def _log_loss(runs: list[Row]) -> float:

@@ -1,5 +1,6 @@
 """Running an experiment: what is not in the store yet is done, by whatever executor, and written as it comes."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,12 @@ def run_experiment(
     """Runs what is left of the experiment and gathers its rows; `finished` hears of every unit."""
     units = list(plan.units(experiment))
     store = Store.open(directory, experiment, plan, versions())
-    store.gather()
+    if replaced := store.gather():
+        warnings.warn(
+            f"{replaced:,} rows are of target policies or defaults that have been replaced since; they are put aside "
+            f"in {store.replaced} and done again.",
+            stacklevel=2,
+        )
     done = store.done()
     left = [rest for unit in units if (rest := unit.without(done)).methods]
     report(len(units) - len(left), len(units))

@@ -1,8 +1,9 @@
 """The result store: a folder of Parquet files, a row for each run, that survives being killed at any moment.
 
-    DIR/main.json        what the rows are of: the plan, its hash, that of its units, versions
-    DIR/main.parquet     rows gathered so far
-    DIR/main/KEY.parquet the rows of one unit, not yet gathered
+    DIR/main.json              what the rows are of: the plan, its hash, that of its units, versions
+    DIR/main.parquet           rows gathered so far
+    DIR/main/KEY.parquet       the rows of one unit, not yet gathered
+    DIR/main.replaced.parquet  rows of target policies or of defaults that have been replaced since
 
 A unit's rows appear whole or not at all, under a name that only that unit has: whoever writes it, however often, writes
 the same. Each row has the key of its unit with its own method alone, by which it is known to be done. Gathering writes
@@ -81,8 +82,7 @@ class Store:
         """
         content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
         config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-        keys = frozenset(one.key for unit in plan.units(experiment) for one in unit.each())
-        store = Store(directory, experiment, config, keys, dict(versions))
+        store = Store(directory, experiment, config, keys_of(experiment, plan), dict(versions))
         manifest = {**content, "config": config, "units": store.units, "versions": dict(versions)}
         try:
             store.parts.mkdir(parents=True, exist_ok=True)
@@ -112,6 +112,10 @@ class Store:
         return self.directory / f"{self.experiment}.parquet"
 
     @property
+    def replaced(self) -> Path:
+        return self.directory / f"{self.experiment}.replaced.parquet"
+
+    @property
     def parts(self) -> Path:
         return self.directory / self.experiment
 
@@ -128,24 +132,26 @@ class Store:
         """The keys, method by method, of what is there."""
         return set(read_rows(self.directory, self.experiment)["unit"].to_pylist())
 
-    def gather(self) -> None:
+    def gather(self) -> int:
         """Moves the rows of our units into one file, in an order that does not depend on who was first.
 
-        Rows of other units go: they are of target policies or of defaults that have been replaced since. If somebody
-        has gone on meanwhile, with more of them or with others, all rows stay.
+        Rows of other units are put aside, and it says how many: they are of target policies or of defaults that have
+        been replaced since. If somebody has gone on meanwhile, with more of them or with others, all rows stay.
         """
         with self._locked():
             parts = _parts(self.parts)
             found = read_rows(self.directory, self.experiment)
-            rows = found
+            rows, others = found, found.slice(0, 0)
             if json.loads(self.manifest.read_text(encoding="utf-8"))["units"] == self.units:
-                rows = found.filter(pc.is_in(found["unit"], pa.array(sorted(self.keys), pa.string())))
-            if not parts and len(rows) == len(found):
-                return
-            with written_whole(self.gathered) as temporary:
-                pq.write_table(rows, temporary, compression="zstd")
+                ours = pc.is_in(found["unit"], pa.array(sorted(self.keys), pa.string()))
+                rows, others = found.filter(ours), found.filter(pc.invert(ours))
+            if len(others):
+                _write(_once([*_gathered(self.replaced), others]), self.replaced)
+            if parts or len(others):
+                _write(rows, self.gathered)
             for part in parts:
                 part.unlink(missing_ok=True)
+            return len(others)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -157,16 +163,35 @@ class Store:
 def read_rows(directory: Path, experiment: str) -> pa.Table:
     """All rows of an experiment, gathered or not, each once, in a fixed order."""
     parts = [part for path in _parts(directory / experiment) if (part := _read(path)) is not None]
-    gathered = directory / f"{experiment}.parquet"
-    if gathered.exists():
-        try:
-            parts = [pq.read_table(gathered, schema=SCHEMA), *parts]
-        except (OSError, pa.ArrowInvalid) as error:
-            raise SettingError(f"{gathered}: damaged ({error}). Put it aside; its runs are then done again.") from None
-    rows = pa.concat_tables([SCHEMA.empty_table(), *parts])
+    return _once([*_gathered(directory / f"{experiment}.parquet"), *parts])
+
+
+def keys_of(experiment: str, plan: Plan) -> frozenset[str]:
+    """Of the units of a plan, method by method: with the target policies and the defaults as they are now."""
+    return frozenset(one.key for unit in plan.units(experiment) for one in unit.each())
+
+
+def _once(tables: Sequence[pa.Table]) -> pa.Table:
+    """All their rows, each once, in a fixed order."""
+    rows = pa.concat_tables([SCHEMA.empty_table(), *tables])
     runs = zip(rows["unit"].to_pylist(), rows["seed"].to_pylist(), strict=True)
     first = {run: index for index, run in reversed(list(enumerate(runs)))}
     return rows.take(pa.array(sorted(first.values()), pa.int64())).sort_by(ORDER).combine_chunks()
+
+
+def _gathered(path: Path) -> list[pa.Table]:
+    """The table in a large file, if there is one."""
+    if not path.exists():
+        return []
+    try:
+        return [pq.read_table(path, schema=SCHEMA)]
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SettingError(f"{path}: damaged ({error}). Put it aside; its runs are then done again.") from None
+
+
+def _write(rows: pa.Table, path: Path) -> None:
+    with written_whole(path) as temporary:
+        pq.write_table(rows, temporary, compression="zstd")
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -14,30 +14,43 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import SettingError
+from ..estimators import REGISTRY
+from .experiments import Plan, read_plan
 from .runs import true_value
-from .store import read_rows
+from .store import keys_of, read_rows
 from .tasks import TASKS, find_task
 from .units import Setting
 
 Row = dict[str, Any]
 
+RELATIVE_FLOOR = 1e-3  # of |J|: where errors are divided by each other, one below it counts as that
+
 
 def results(directory: Path, experiment: str) -> list[Row]:
     """The rows of an experiment, with `error` = value − truth, NaN where there is no value.
 
-    The truth is the one that is shipped now, which may be known better than when the row was written.
+    The truth is the one that is shipped now, which may be known better than when the row was written. So rows of target
+    policies that have been replaced since do not count, nor do those of other defaults.
     """
     rows = read_rows(directory, experiment).to_pylist()
+    keys = keys_of(experiment, plan_of(directory, experiment)) if rows else frozenset()
+    rows = [row for row in rows if row["unit"] in keys]
     for row in rows:
         row["truth"], row["truth_standard_error"] = true_value(row["task"], row["discount"])
         row["error"] = np.nan if row["value"] is None else row["value"] - row["truth"]
     return rows
 
 
-def manifest_of(directory: Path, experiment: str) -> dict[str, Any]:
+def plan_of(directory: Path, experiment: str) -> Plan:
     """What the rows of an experiment are of."""
-    content: dict[str, Any] = json.loads((directory / f"{experiment}.json").read_text(encoding="utf-8"))
-    return content
+    path = directory / f"{experiment}.json"
+    try:
+        plan = read_plan(experiment, json.loads(path.read_text(encoding="utf-8"))["plan"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SettingError(f"{path}: not there, or not the manifest of a result store.") from None
+    if unknown := set(getattr(plan, "estimators", ())) - set(REGISTRY):
+        raise SettingError(f"{path}: has methods that are not known here: {', '.join(sorted(unknown))}.")
+    return plan
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:

@@ -18,8 +18,8 @@ from ..estimators import Estimate
 from ..files import write_text_whole
 from ..inference.diagnostics import Diagnostics, Heavy
 from ..inference.verdict import LEVELS, Verdict, judge
-from .comparison import FLOOR, UNSEEN_TASKS
-from .summaries import Row, results
+from .comparison import UNSEEN_TASKS
+from .summaries import RELATIVE_FLOOR, Row, results
 
 EVERYWHERE = "all tasks"
 
@@ -109,7 +109,7 @@ def _line(tasks: str, level: str, cases: list[Row]) -> Line:
         level,
         len(cases),
         float(np.mean(misses == 0)),
-        float(np.mean(misses <= FLOOR)),
+        float(np.mean(misses <= RELATIVE_FLOOR)),
         float(np.median(errors)),
         float(np.quantile(errors, 0.9)),
     )

@@ -22,7 +22,7 @@ def main() -> None:
     try:
         app()
     except AverageDiceError as error:
-        for line in getattr(error, "problems", (str(error),)):
+        for line in (*getattr(error, "problems", (str(error),)), *getattr(error, "__notes__", ())):
             print(f"error: {line}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
