@@ -57,7 +57,9 @@ class Main:
 
     def units(self, experiment: str) -> Iterator[Unit]:
         closed = tuple(_method(name) for name in self.estimators if not REGISTRY[name].make().trains)
-        trained = [_method(name, self.steps[name], self.every) for name in self.estimators if name in self.steps]
+        named = (name for name in self.estimators if name in self.steps)
+        longest_first = sorted(named, key=lambda name: -self.steps[name])  # so that nobody waits for it at the end
+        trained = [_method(name, self.steps[name], self.every) for name in longest_first]
         for log, name in product(range(max(self.logs, self.trained_logs)), self.tasks):
             policy = policy_hash(name)
             for setting in self.settings(find_task(name)):
