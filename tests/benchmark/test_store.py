@@ -1,5 +1,6 @@
 """The result store: nothing lost, nothing twice, whoever was killed when."""
 
+import errno
 import json
 import multiprocessing
 from dataclasses import replace
@@ -190,6 +191,29 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(tmp_path)
     assert asked == UNITS  # each once
     run_experiment("ablation", PLAN, tmp_path / "whole", executor)
     assert read_rows(tmp_path / "broken", "ablation").equals(read_rows(tmp_path / "whole", "ablation"))
+
+
+def test_a_disk_that_fills_up_costs_nothing_that_was_done(tmp_path, monkeypatch):
+    def executor(work, units):
+        yield from ((unit, made_up(unit, versions())) for unit in units)
+
+    write = pq.write_table
+
+    def until_it_is_full(table, where, **options):
+        if len(list(tmp_path.rglob("*.parquet"))) == 3:
+            Path(where).write_bytes(b"half of")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(table, where, **options)
+
+    folder = tmp_path / "full"
+    with monkeypatch.context() as patched, pytest.raises(OSError, match=r"No space left.*full/ablation/\w+\.parquet"):
+        patched.setattr(pq, "write_table", until_it_is_full)
+        run_experiment("ablation", PLAN, folder, executor)
+    assert [path.suffix for path in (folder / "ablation").iterdir()] == [".parquet"] * 3  # nothing half written
+    assert opened(folder, versions=versions()).done() == {unit.key for unit in UNITS[:3]}
+    run_experiment("ablation", PLAN, folder, executor)
+    run_experiment("ablation", PLAN, tmp_path / "whole", executor)
+    assert read_rows(folder, "ablation").equals(read_rows(tmp_path / "whole", "ablation"))
 
 
 def test_methods_and_logs_added_later_are_all_that_is_run(tmp_path):
