@@ -7,10 +7,12 @@ import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
+from average_dice.benchmark.summaries import results, tasks_of
 from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
 
@@ -85,3 +87,38 @@ def test_the_page_on_trust_shows_what_was_computed():
     assert supported["verdict"] == "supported"
     assert all(line["contained"] < supported["contained"] for line in others)
     assert all(line["median_error"] > supported["median_error"] for line in others)
+
+
+def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    shares = {}
+    for name in DEMOS:
+        demo = load_demo(name)
+        problem = ad.Problem(demo.dataset, demo.policy, 0.95)
+        label = np.exp(problem.log_product + demo.dataset.step * np.log(0.95))
+        late = np.sort(label[demo.dataset.step >= 20])[::-1]
+        shares[name] = late[: len(label) // 100].sum() / late.sum()
+    assert [f"{share:.0%}" for share in shares.values()] == ["100%", "98%"]
+    assert "98 % of their sum in the embedded log of Hopper, and all of it in that of CartPole" in " ".join(
+        page.split()
+    )
+    rows = results(ROOT / "results" / "standard", "ablation")
+    rows = [row for row in rows if row["task"] != "MountainCarContinuous-v0"]  # where J is nearly 0
+
+    def medians(measure, mass_weight):
+        """Over the runs of each task, of the value over J in the second half of training."""
+        found = {}
+        for task in tasks_of(rows):
+            of_task = (row for row in rows if row["task"] == task)
+            runs = [row for row in of_task if json.loads(row["options"])["mass_weight"] == mass_weight]
+            curves = [np.array(run["curve_value"]) / run["truth"] for run in runs]
+            found[task.split("-v")[0]] = np.median([measure(curve[len(curve) // 2 :]) for curve in curves])
+        return found
+
+    (first, value), *others = medians(np.mean, 0.5).items()
+    with_it = ", ".join([f"{value:.2f} times J on {first}", *(f"{value:.2f} {task}" for task, value in others)])
+    without = ", ".join(f"{value:.2f}" for value in medians(np.mean, 0.0).values())
+    swings = 100 * np.array(list(medians(np.std, 0.5).values()))
+    assert f"<!-- with -->{with_it}<!-- end -->" in page
+    assert f"<!-- without -->{without}<!-- end -->" in page
+    assert f"<!-- swing -->{swings.min():.0f} to {swings.max():.0f} %<!-- end -->" in page

@@ -9,7 +9,16 @@ from rich.console import Console
 
 from average_dice.benchmark import choices, experiments
 from average_dice.benchmark.choices import chosen, write_choices
-from average_dice.benchmark.claims import FAILS, HOLDS, NOT_RUN, _steps_to_stability, judge, write_claims
+from average_dice.benchmark.claims import (
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    _error,
+    _steps_to_stability,
+    _swing,
+    judge,
+    write_claims,
+)
 from average_dice.benchmark.experiments import Ablation, Main, Robustness
 from average_dice.benchmark.figures import draw, tuning_figure
 from average_dice.benchmark.runs import true_value
@@ -121,6 +130,19 @@ def test_what_is_stable_only_at_the_end_is_not(tmp_path):
         values = [*[row["value"] + far] * (10 - stays), *[row["value"]] * stays]
         curve = {"curve_step": list(range(100, 1_100, 100)), "curve_value": values}
         assert _steps_to_stability({**row, **curve}) == expected
+
+
+def test_what_swings_is_not_right_by_one_look(tmp_path):
+    """Errors of −0.3, 0.3, −0.1 and 0.1 in the last fifth of training: the root of their mean square."""
+    fill(tmp_path, "main", as_the_paper_says)
+    row = next(row for row in results(tmp_path, "main") if row["estimator"] == PAPER)
+    values = [9.0] * 17 + [0.7, 1.3, 0.9, 1.1]
+    curve = {"curve_step": list(range(0, 1_050, 50)), "curve_value": values, "truth": 1.0, "value": 1.1}
+    assert _error([{**row, **curve}]) == pytest.approx(np.sqrt((0.3**2 + 0.3**2 + 0.1**2 + 0.1**2) / 4))
+    assert _swing([{**row, **curve}]) == pytest.approx(np.std(values[10:]))
+    lost = {**row, **curve, "curve_value": [1.0] * 20 + [np.nan]}
+    assert _error([lost]) == np.inf
+    assert _error([{**row, "curve_step": [], "value": 1.25, "truth": 1.0}]) == pytest.approx(0.25)
 
 
 def test_an_error_that_is_small_by_luck_counts_as_a_thousandth(tmp_path):

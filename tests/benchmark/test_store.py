@@ -206,9 +206,10 @@ def test_a_disk_that_fills_up_costs_nothing_that_was_done(tmp_path, monkeypatch)
         write(table, where, **options)
 
     folder = tmp_path / "full"
-    with monkeypatch.context() as patched, pytest.raises(OSError, match=r"No space left.*full/ablation/\w+\.parquet"):
-        patched.setattr(pq, "write_table", until_it_is_full)
+    monkeypatch.setattr(pq, "write_table", until_it_is_full)
+    with pytest.raises(OSError, match=r"No space left.*full/ablation/\w+\.parquet"):
         run_experiment("ablation", PLAN, folder, executor)
+    monkeypatch.undo()
     assert [path.suffix for path in (folder / "ablation").iterdir()] == [".parquet"] * 3  # nothing half written
     assert opened(folder, versions=versions()).done() == {unit.key for unit in UNITS[:3]}
     run_experiment("ablation", PLAN, folder, executor)
