@@ -55,6 +55,7 @@ def test_each_claim_is_judged_by_the_numbers(tmp_path, error, quick, verdict):
     assert [claim for claim in claims if claim.verdict != verdict] == []
     assert f"{7 if verdict == HOLDS else 0} of 7 tasks" in claims[0].evidence
     assert f"{quick} 50" in claims[2].evidence
+    assert "after 100 steps, geometric mean over tasks: cop-td" in claims[3].evidence
     assert all(bool(claim.explanation) == (verdict == FAILS) for claim in claims)
     text = write_claims(claims, tmp_path).read_text()
     assert text.count(f"| {verdict} |") == 8

@@ -80,9 +80,11 @@ def draw(directory: Path, experiment: str) -> list[Path]:
 def main_figure(rows: list[Row]) -> dict[str, Figure]:
     """Squared error against training steps, one panel a task: medians over runs, with quartiles.
 
-    All that trains, and the levels of some closed forms.
+    All that trains, and the levels of some closed forms. Some train ten times as long as others: the axis of steps is
+    one of logarithms from the first look on.
     """
     labels = _labels(rows)
+    first_look = min((step for row in rows for step in row["curve_step"] or () if step), default=1)
 
     def panel(axes: Axes, rows: list[Row]) -> None:
         for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
@@ -91,6 +93,8 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
             elif estimator in LEVEL_LINES:
                 level = float(np.median([row["error"] ** 2 for row in runs if row["value"] is not None] or [np.nan]))
                 axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=labels[estimator])
+        axes.set_xscale("log")
+        axes.set_xlim(left=first_look)
 
     return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
 
