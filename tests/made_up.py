@@ -16,7 +16,7 @@ PLANS = {
     "main": Main(tuple(TASKS), METHODS, logs=3, trained_logs=3, seeds=1, every=50, steps=STEPS),
     "robustness": Robustness(("CartPole-v1", "Hopper-v5"), (PAPER, "fqe"), 2, 2, 1, 50, {PAPER: 100}),
     "ablation": Ablation(tuple(TASKS), logs=2, seeds=2, steps=100, every=50),
-    "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 2, 1, 100, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
+    "tuning": Tuning(("CartPole-v1", "Hopper-v5"), 2, 1, 100, 50, (0.0, 0.1), (0.5, 2.0), (1e-4, 1e-3)),
 }
 
 

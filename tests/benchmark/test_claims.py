@@ -1,6 +1,7 @@
 """Claims and figures from made-up results whose verdicts are known."""
 
 import io
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -292,6 +293,20 @@ def test_a_choice_is_not_judged_by_the_log_it_was_made_by(tmp_path):
         assert blind == f"0, 0.5, 0.0001 → {np.sqrt((0.1**2 + 0.9**2) / 2) * size:.3g}"
     fill(tmp_path / "one", "tuning", error, plan=replace(PLANS["tuning"], logs=1))
     assert {line[1:3] for line in chosen(tmp_path / "one")} == {("–", "–")}
+
+
+def test_a_combination_that_is_right_at_its_last_look_by_luck_is_not_chosen(tmp_path, monkeypatch):
+    fill(tmp_path, "tuning", lambda unit, method: 0.3 if method.options["ridge"] else 0.01)
+    rows = results(tmp_path, "tuning")
+    for row in rows:
+        if json.loads(row["options"])["ridge"] == 0:  # right at the end of training, and far off shortly before
+            row["curve_step"] = [0, 90, 100]
+            row["curve_value"][1] = row["truth"] * 1.9
+    monkeypatch.setattr(choices, "results", lambda directory, experiment: rows)
+    for task, common, own, blind, _ in chosen(tmp_path):
+        size = abs(true_value(task, 0.95)[0])
+        assert common == own == f"0.1, 0.5, 0.0001 → {0.3 * size:.3g}"
+        assert blind == f"0, 0.5, 0.0001 → {np.sqrt((0.9**2 + 0.01**2) / 2) * size:.3g}"
 
 
 def test_a_log_that_is_yet_to_be_run_has_not_diverged(tmp_path, monkeypatch):

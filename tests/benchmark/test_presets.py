@@ -104,7 +104,7 @@ def test_other_mistakes_are_named(tmp_path):
     robustness = MAIN.replace("[main]", "[robustness]") + 'axes = ["discuont"]\n'
     with pytest.raises(SettingError, match="unknown axis discuont"):
         plan_of(tmp_path, robustness, "robustness")
-    tuning = '[tuning]\ntasks = "all"\nlogs = 1\nseeds = 1\nsteps = 10\n'
+    tuning = '[tuning]\ntasks = "all"\nlogs = 1\nseeds = 1\nsteps = 10\nevery = 5\n'
     with pytest.raises(SettingError, match="ridges must be numbers"):
         plan_of(tmp_path, tuning + "ridges = [-1]\n", "tuning")
     with pytest.raises(SettingError, match="held_out must lie"):

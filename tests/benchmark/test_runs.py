@@ -46,7 +46,7 @@ def test_rows_are_what_the_library_says_of_the_same_log():
 
 
 def test_a_method_that_does_not_apply_is_a_row_with_the_reason():
-    plan = Tuning(("CartPole-v1",), 1, 1, 2, (0.0,), (0.5,), (1e30,))
+    plan = Tuning(("CartPole-v1",), 1, 1, 2, 2, (0.0,), (0.5,), (1e30,))
     (row,) = run(next(iter(plan.units("tuning"))))
     assert row.get("value") is None
     assert "not applicable, because" in row["notes"]
@@ -84,6 +84,7 @@ def test_a_held_out_loss_is_that_of_episodes_never_trained_on():
     assert fitted.diagnostics["held_out_loss"] == pytest.approx(2.0, rel=0.02)
     assert fitted.rows.shape == (1000,)
     assert fitted.rows.mean() == pytest.approx(1.0, abs=0.01)
+    assert fitted.history.value[-1] == pytest.approx(fitted.rows[~held_out].mean())  # by the episodes kept
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.22, 0.4, 0.5])

@@ -18,15 +18,14 @@ from ..errors import SettingError
 from ..files import write_text_whole
 from .experiments import PAPER
 from .store import keys_of
-from .summaries import RELATIVE_FLOOR, Row, beside, grouped, plan_of, results
+from .summaries import END, RELATIVE_FLOOR, Row, beside, error_at_the_end, grouped, plan_of, results
 from .tasks import TASKS
 from .units import DISCOUNT
 
 COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # what learns in the paper's own figure
 OTHER_RATIOS = ("cop-td", "dual-dice", "gen-dice", "gradient-dice", "best-dice", "mwl")
 COMPARABLE = 2.0
-STABLE = 0.1  # a value is stable once it stays within so much of the truth's size of its last one,
-END = 0.2  # for longer than so much of the training; errors are those of the looks in it
+STABLE = 0.1  # a value is stable once it stays within so much of the truth's size of its last one
 TOO_SHORT = "its slow copy would need about"  # in the notes of a run
 
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
@@ -262,18 +261,8 @@ def _errors(rows: Iterable[Row], names: Sequence[str]) -> dict[str, dict[str, fl
 
 def _error(runs: Sequence[Row]) -> float:
     """A run without a value is an error without bound: who falls must not win by it. Nor must luck, hence the floor."""
-    if any(row["value"] is None for row in runs):
-        return np.inf
-    size = np.sqrt(np.mean([np.mean((_at_the_end(row) - row["truth"]) ** 2) for row in runs]))
-    return float(max(size, RELATIVE_FLOOR * abs(runs[0]["truth"]))) if np.isfinite(size) else np.inf
-
-
-def _at_the_end(row: Row) -> np.ndarray:
-    """The values at the looks in the last fifth of training; of what does not train, the only one."""
-    if not row["curve_step"]:
-        return np.array([row["value"]])
-    steps = np.array(row["curve_step"])
-    return np.array(row["curve_value"], float)[steps > (1 - END) * steps[-1]]
+    error = error_at_the_end(runs)
+    return max(error, RELATIVE_FLOOR * abs(runs[0]["truth"])) if np.isfinite(error) else np.inf
 
 
 def _lengths(rows: Iterable[Row]) -> dict[str, int]:

@@ -91,6 +91,7 @@ class Tuning:
     logs: int
     seeds: int
     steps: int
+    every: int
     ridges: tuple[float, ...] = (0.0, 0.001, 0.01, 0.1)
     mass_weights: tuple[float, ...] = (0.5, 2.0, 10.0, 20.0)
     learning_rates: tuple[float, ...] = (5e-5, 1e-4, 5e-4, 1e-3, 5e-3)
@@ -101,7 +102,7 @@ class Tuning:
             {"ridge": ridge, "mass_weight": mass_weight, "learning_rate": rate, "held_out": self.held_out}
             for ridge, mass_weight, rate in product(self.ridges, self.mass_weights, self.learning_rates)
         ]
-        methods = [_method(PAPER, self.steps, self.steps, options) for options in grid]
+        methods = [_method(PAPER, self.steps, self.every, options) for options in grid]
         for log, name, method in product(range(self.logs), self.tasks, methods):
             yield Unit(experiment, name, policy_hash(name), Setting.of(find_task(name)), log, self.seeds, (method,))
 

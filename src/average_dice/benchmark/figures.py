@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ..estimators import RECOMMENDED
 from ..files import written_whole
 from .experiments import AXES
-from .summaries import RELATIVE_FLOOR, Row, beside, grouped, results, rmse, tasks_of
+from .summaries import RELATIVE_FLOOR, Row, beside, error_at_the_end, grouped, results, rmse, tasks_of
 
 mpl.use("Agg")
 STYLE: Any = {
@@ -276,7 +276,7 @@ def _log_relative(runs: list[Row]) -> float:
 
 def _log_error(runs: list[Row]) -> float:
     """NaN where a run has no value: who falls must not look good by it."""
-    return float(np.log10(np.sqrt(np.mean([row["error"] ** 2 for row in runs]))))
+    return float(np.log10(error_at_the_end(runs)))
 
 
 def _log_loss(runs: list[Row]) -> float:

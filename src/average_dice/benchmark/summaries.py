@@ -24,6 +24,7 @@ from .units import Setting
 Row = dict[str, Any]
 
 RELATIVE_FLOOR = 1e-3  # of |J|: where errors are divided by each other, one below it counts as that
+END = 0.2  # so much of the training is its end
 
 
 def results(directory: Path, experiment: str) -> list[Row]:
@@ -66,6 +67,23 @@ def rmse(rows: Iterable[Row]) -> float:
     errors = np.array([row["error"] for row in rows])
     errors = errors[np.isfinite(errors)]
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan")
+
+
+def error_at_the_end(runs: Iterable[Row]) -> float:
+    """√ mean error² over runs and over the looks in the last fifth of training; NaN where a run has no value.
+
+    What swings while it trains is right at a single look by luck.
+    """
+    squares = [np.mean((_values_at_the_end(row) - row["truth"]) ** 2) for row in runs]
+    return float(np.sqrt(np.mean(squares))) if squares else float("nan")
+
+
+def _values_at_the_end(row: Row) -> np.ndarray:
+    """Of what does not train, the only value."""
+    if row["value"] is None or not row["curve_step"]:
+        return np.array([np.nan if row["value"] is None else row["value"]])
+    steps = np.array(row["curve_step"])
+    return np.array(row["curve_value"], float)[steps > (1 - END) * steps[-1]]
 
 
 def label(row: Row) -> str:

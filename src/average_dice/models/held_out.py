@@ -15,7 +15,7 @@ class HeldOut:
     """Fits `model` to all episodes but a `share` of them, evenly spread, and predicts all rows.
 
     `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the rows left out. Which episodes these are does not depend on
-    the key: candidates are compared on the same ones.
+    the key: candidates are compared on the same ones. Values on the way are by the episodes that are kept.
     """
 
     model: RatioModel
@@ -32,7 +32,13 @@ class HeldOut:
             regression.mass_goal,
             regression.episode[~out],
         )
-        fits = self.model.fit(kept, keys=keys, value_of=lambda f: float("nan"))
+
+        def value_of_kept(f: Rows) -> float:
+            rows = np.zeros(len(out))
+            rows[~out] = f * (len(out) / len(f))  # a mean over all rows is then one over those kept
+            return value_of(rows)
+
+        fits = self.model.fit(kept, keys=keys, value_of=value_of_kept)
         return [self._judged(fitted, regression, out) for fitted in fits]
 
     def _judged(self, fitted: Fitted, regression: Regression, out: np.ndarray) -> Fitted:
