@@ -23,8 +23,9 @@ PLANS = {
 def curve(method, last, truth, quick):
     """One method is where it ends after 50 of 100 steps, the others only at the end."""
     if method.num_steps is None:
-        return []
-    return [np.nan, last if method.estimator == quick else last + truth, last]
+        return {"curve_step": [], "curve_value": []}
+    values = [np.nan, last if method.estimator == quick else last + truth, last]
+    return {"curve_step": [0, 50, 100], "curve_value": values}
 
 
 def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit, method: 1.0, notes=None):
@@ -57,8 +58,7 @@ def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda unit,
                         "truth": truth,
                         "notes": (notes or {}).get(method.estimator, ""),
                         "diagnostics": json.dumps({"held_out_loss": loss(unit, method)}),
-                        "curve_step": [0, 50, 100] if method.num_steps and off is not None else [],
-                        "curve_value": [] if off is None else curve(method, value, truth, quick),
+                        **({} if off is None else curve(method, value, truth, quick)),  # null, as of runs that failed
                         "versions": "{}",
                     }
                 )

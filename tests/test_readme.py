@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
+from average_dice.benchmark.choices import chosen
+from average_dice.benchmark.claims import judge
 from average_dice.benchmark.summaries import results, tasks_of
 from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
@@ -89,6 +91,20 @@ def test_the_page_on_trust_shows_what_was_computed():
     assert all(line["median_error"] > supported["median_error"] for line in others)
 
 
+def test_the_claims_and_choices_shown_are_those_that_the_results_say():
+    standard = ROOT / "results" / "standard"
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    found = json.loads((standard / "claims.json").read_text())
+    assert found == [asdict(claim) for claim in judge(standard)]  # by the rules as they are now
+    assert f"<!-- claims -->\n{(standard / 'claims.md').read_text()}<!-- end of claims -->" in page
+    lines = ["| the paper says | here it | we think |", "| --- | --- | --- |"]
+    lines += [f"| {one['claim']} | {one['verdict']} | {one['explanation']} |" for one in found]
+    assert "<!-- claims -->\n" + "\n".join(lines) + "\n<!-- end of claims -->" in README
+    assert f"<!-- tuning -->\n{(standard / 'tuning.md').read_text()}<!-- end of tuning -->" in page
+    rows = ["| " + " | ".join(line) + " |" for line in chosen(standard)]
+    assert (standard / "tuning.md").read_text().splitlines()[2:] == rows
+
+
 def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():
     page = (ROOT / "docs" / "benchmark.md").read_text()
     shares = {}
@@ -97,9 +113,9 @@ def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():
         problem = ad.Problem(demo.dataset, demo.policy, 0.95)
         label = np.exp(problem.log_product + demo.dataset.step * np.log(0.95))
         late = np.sort(label[demo.dataset.step >= 20])[::-1]
-        shares[name] = late[: len(label) // 100].sum() / late.sum()
-    assert [f"{share:.0%}" for share in shares.values()] == ["100%", "98%"]
-    assert "98 % of their sum in the embedded log of Hopper, and all of it in that of CartPole" in " ".join(
+        shares[name] = late[: len(late) // 100].sum() / late.sum()
+    assert [f"{share:.0%}" for share in shares.values()] == ["100%", "96%"]
+    assert "96 % of their sum in the embedded log of Hopper, and all of it in that of CartPole" in " ".join(
         page.split()
     )
     rows = results(ROOT / "results" / "standard", "ablation")

@@ -14,9 +14,9 @@ from average_dice.benchmark.claims import (
     FAILS,
     HOLDS,
     NOT_RUN,
+    _average_and_swing,
     _error,
     _steps_to_stability,
-    _swing,
     judge,
     write_claims,
 )
@@ -135,13 +135,18 @@ def test_what_is_stable_only_at_the_end_is_not(tmp_path):
 
 
 def test_what_swings_is_not_right_by_one_look(tmp_path):
-    """Errors of −0.3, 0.3, −0.1 and 0.1 in the last fifth of training: the root of their mean square."""
+    """Errors of −0.3, 0.3, −0.1 and 0.1 in the last fifth of training, or in its last 1,000 steps."""
     fill(tmp_path, "main", as_the_paper_says)
     row = next(row for row in results(tmp_path, "main") if row["estimator"] == PAPER)
     values = [9.0] * 17 + [0.7, 1.3, 0.9, 1.1]
-    curve = {"curve_step": list(range(0, 1_050, 50)), "curve_value": values, "truth": 1.0, "value": 1.1}
-    assert _error([{**row, **curve}]) == pytest.approx(np.sqrt((0.3**2 + 0.3**2 + 0.1**2 + 0.1**2) / 4))
-    assert _swing([{**row, **curve}]) == pytest.approx(np.std(values[10:]))
+    for every in (50, 250):  # up to 1,000 and to 5,000 steps
+        steps = list(range(0, 21 * every, every))
+        curve = {"curve_step": steps, "curve_value": values, "truth": 1.0, "value": 1.1}
+        assert _error([{**row, **curve}]) == pytest.approx(np.sqrt((0.3**2 + 0.3**2 + 0.1**2 + 0.1**2) / 4))
+    off, swing = _average_and_swing([{**row, **curve}])
+    assert (off, swing) == pytest.approx((np.mean(values[10:]) - 1, np.std(values[10:])))
+    longer = {**curve, "curve_step": list(range(0, 21 * 400, 400))}
+    assert _error([{**row, **longer}]) == pytest.approx(np.sqrt((0.3**2 + 0.1**2 + 0.1**2) / 3))
     lost = {**row, **curve, "curve_value": [1.0] * 20 + [np.nan]}
     assert _error([lost]) == np.inf
     assert _error([{**row, "curve_step": [], "value": 1.25, "truth": 1.0}]) == pytest.approx(0.25)
@@ -320,4 +325,6 @@ def test_a_log_that_is_yet_to_be_run_has_not_diverged(tmp_path, monkeypatch):
     monkeypatch.setattr(choices, "results", lambda directory, experiment: rows)
     of_cart_pole, of_hopper = chosen(tmp_path)
     assert of_cart_pole[3] == "diverges on 1 of 2 logs"
+    rows += [row for row in results(tmp_path, "tuning") if (row["task"], row["log"]) == ("Hopper-v5", 1)][:1]
+    assert chosen(tmp_path)[1] == of_hopper  # nor has one that is half run
     assert of_hopper[3] == f"0, 0.5, 0.0001 → {0.1 * abs(true_value('Hopper-v5', 0.95)[0]):.3g}"

@@ -133,6 +133,21 @@ def test_a_damaged_file_counts_as_not_done_and_is_replaced(tmp_path):
         read_rows(tmp_path, "ablation")
 
 
+def test_a_file_that_could_not_be_read_is_not_removed(tmp_path):
+    store = opened(tmp_path)
+    for unit in UNITS[:2]:
+        store.add(unit, made_up(unit))
+    path = store.parts / f"{UNITS[1].key}.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:50])  # as of a disk that fails for a moment
+    store.gather()
+    assert store.done() == {UNITS[0].key}
+    path.write_bytes(whole)
+    store.gather()
+    assert store.done() == {unit.key for unit in UNITS[:2]}
+    assert not path.exists()
+
+
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path):
     with pytest.raises(SettingError, match="a worker has other versions"):
         opened(tmp_path).add(UNITS[0], made_up(UNITS[0], VERSIONS | {"jax": "3"}))

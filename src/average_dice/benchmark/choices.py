@@ -3,8 +3,8 @@
 With the truth: the combination with the smallest root mean squared error on the other logs, for all tasks together
 (geometric mean over tasks, which differ in scale) and for each; the best of eighty on the same logs would look far
 better than it is. Without: the one with the smallest loss on held-out episodes of the log itself, which is what a user
-could do. The error is that on the log for which the choice was made, over all logs, and over the looks in the last
-fifth of training.
+could do. The error is that on the log for which the choice was made, over all logs, and over the looks at
+the end of training.
 """
 
 import json
@@ -41,6 +41,7 @@ def chosen(directory: Path) -> list[tuple[str, ...]]:
     lines = []
     for task in tasks:
         logs = sorted({row["log"] for row in rows if row["task"] == task})
+        logs = [log for log in logs if all((task, one, log) in runs for one in combinations)]  # those run to the end
         ways: list[list[Combination | None]] = [[], [], [], []]
         for log in logs:
             others = [other for other in logs if other != log]

@@ -112,6 +112,7 @@ def ray_cluster(address: str | None = None) -> Executor:
         _check_address(address)
         if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own; clusters of today ask for it
             os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's own would be for ever
     try:
         import ray
     except ModuleNotFoundError:

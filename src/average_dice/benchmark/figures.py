@@ -84,7 +84,7 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
     one of logarithms from the first look on.
     """
     labels = _labels(rows)
-    first_look = min((step for row in rows for step in row["curve_step"] or () if step), default=1)
+    looks = [step for row in rows for step in row["curve_step"] or () if step] or [1, 10]
 
     def panel(axes: Axes, rows: list[Row]) -> None:
         for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
@@ -94,7 +94,7 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
                 level = float(np.median([row["error"] ** 2 for row in runs if row["value"] is not None] or [np.nan]))
                 axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=labels[estimator])
         axes.set_xscale("log")
-        axes.set_xlim(left=first_look)
+        axes.set_xlim(min(looks), max(looks))
 
     return {"main": _panels(rows, panel, "training steps", "squared error of J(π)")}
 

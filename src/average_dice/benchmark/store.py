@@ -139,8 +139,8 @@ class Store:
         been replaced since. If somebody has gone on meanwhile, with more of them or with others, all rows stay.
         """
         with self._locked():
-            parts = _parts(self.parts)
-            found = read_rows(self.directory, self.experiment)
+            parts = {path: part for path in _parts(self.parts) if (part := _read(path)) is not None}
+            found = _once([*_gathered(self.gathered), *parts.values()])
             rows, others = found, found.slice(0, 0)
             if json.loads(self.manifest.read_text(encoding="utf-8"))["units"] == self.units:
                 ours = pc.is_in(found["unit"], pa.array(sorted(self.keys), pa.string()))
@@ -149,8 +149,8 @@ class Store:
                 _write(_once([*_gathered(self.replaced), others]), self.replaced)
             if parts or len(others):
                 _write(rows, self.gathered)
-            for part in parts:
-                part.unlink(missing_ok=True)
+            for path in parts:  # not of those that could not be read
+                path.unlink(missing_ok=True)
             return len(others)
 
     @contextmanager

@@ -24,7 +24,8 @@ from .units import Setting
 Row = dict[str, Any]
 
 RELATIVE_FLOOR = 1e-3  # of |J|: where errors are divided by each other, one below it counts as that
-END = 0.2  # so much of the training is its end
+END = 0.2  # so much of the training is its end,
+LONGEST_END = 1_000  # but no more steps than these: what is still on its way is not charged for where it was
 
 
 def results(directory: Path, experiment: str) -> list[Row]:
@@ -70,7 +71,7 @@ def rmse(rows: Iterable[Row]) -> float:
 
 
 def error_at_the_end(runs: Iterable[Row]) -> float:
-    """√ mean error² over runs and over the looks in the last fifth of training; NaN where a run has no value.
+    """√ mean error² over runs and over the looks at the end of training; NaN where a run has no value.
 
     What swings while it trains is right at a single look by luck.
     """
@@ -83,7 +84,7 @@ def _values_at_the_end(row: Row) -> np.ndarray:
     if row["value"] is None or not row["curve_step"]:
         return np.array([np.nan if row["value"] is None else row["value"]])
     steps = np.array(row["curve_step"])
-    return np.array(row["curve_value"], float)[steps > (1 - END) * steps[-1]]
+    return np.array(row["curve_value"], float)[steps > steps[-1] - min(END * steps[-1], LONGEST_END)]
 
 
 def label(row: Row) -> str:
