@@ -14,7 +14,7 @@ import pytest
 import average_dice as ad
 from average_dice.benchmark.choices import chosen
 from average_dice.benchmark.claims import judge
-from average_dice.benchmark.summaries import results, tasks_of
+from average_dice.benchmark.summaries import RELATIVE_FLOOR, grouped, results, rmse, tasks_of
 from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
 
@@ -103,6 +103,36 @@ def test_the_claims_and_choices_shown_are_those_that_the_results_say():
     assert f"<!-- tuning -->\n{(standard / 'tuning.md').read_text()}<!-- end of tuning -->" in page
     rows = ["| " + " | ".join(line) + " |" for line in chosen(standard)]
     assert (standard / "tuning.md").read_text().splitlines()[2:] == rows
+
+
+def test_the_main_comparison_is_as_the_readme_says():
+    """Each method that trains on its three logs, against our error on all ten."""
+    rows = results(ROOT / "results" / "standard", "main")
+    cells = grouped(rows, lambda row: (row["estimator"], row["task"]))
+
+    def error(estimator, task):
+        return max(rmse(cells[estimator, task]), RELATIVE_FLOOR * abs(cells[estimator, task][0]["truth"]))
+
+    trained = {row["estimator"] for row in rows if row["curve_step"]}
+    ratios = {
+        name: {task: error("average-dice-blend", task) / error(name, task) for task in tasks_of(rows)}
+        for name in trained
+    }
+    mean = {name: np.exp(np.mean(np.log(list(of_task.values())))) for name, of_task in ratios.items()}
+    said = (
+        f"{mean['best-dice']:.2g} times that of BestDICE, {mean['td']:.2g} times that of deep TD and "
+        f"{mean['average-dice-paper']:.2g} times that of the paper's method"
+    )
+    assert f"<!-- main -->{said}<!-- end -->" in README
+    assert {(name, task) for name in trained for task, ratio in ratios[name].items() if ratio > 1} == {
+        ("mwl", "Acrobot-v1"),
+        ("gradient-dice", "Ant-v5"),
+        ("best-dice", "Ant-v5"),
+        ("gen-dice", "Ant-v5"),
+        ("dual-dice", "HalfCheetah-v5"),
+        ("td", "HalfCheetah-v5"),
+        ("average-dice-neural", "HalfCheetah-v5"),
+    }
 
 
 def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,7 @@ def test_each_claim_is_judged_by_the_numbers(tmp_path, error, quick, verdict):
     assert all(bool(claim.explanation) == (verdict == FAILS) for claim in claims)
     text = write_claims(claims, tmp_path).read_text()
     assert text.count(f"| {verdict} |") == 8
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} == {5}  # |J| is no border
 
 
 def test_nobody_is_fastest_where_all_are(tmp_path):

@@ -246,7 +246,8 @@ def write_claims(claims: Iterable[Claim], directory: Path) -> Path:
     """Writes `claims.md` and `claims.json`."""
     found = list(claims)
     lines = ["| the paper says | here it | because | we think |", "| --- | --- | --- | --- |"]
-    lines += [f"| {claim.claim} | {claim.verdict} | {claim.evidence} | {claim.explanation} |" for claim in found]
+    cells = ([text.replace("|", "\\|") for text in asdict(claim).values()] for claim in found)
+    lines += ["| " + " | ".join(line) + " |" for line in cells]
     for name, text in (
         ("claims.md", "\n".join(lines)),
         ("claims.json", json.dumps([asdict(claim) for claim in found], indent=2, ensure_ascii=False)),
