@@ -25,8 +25,8 @@ from average_dice.demo import load_demo
 
 NUM_LOGS = 2
 PEERS = {"average-dice-paper": torch_average_dice, "td": torch_td, "best-dice": torch_best_dice}
-# Of each step: one forward, two backward, for each network at each batch of inputs (of BestDICE, Q at pairs, at next pairs
-# and at starts, and ζ at pairs); one for the slow copy of TD.
+# Of each step: one forward, two backward, for each network at each batch of inputs (of BestDICE, Q at pairs, at next
+# pairs and at starts, and ζ at pairs); one for the slow copy of TD.
 PRODUCTS = {"average-dice-paper": 3, "td": 4, "best-dice": 12}
 TIMED = 20_000
 

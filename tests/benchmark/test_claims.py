@@ -15,10 +15,13 @@ from average_dice.benchmark.claims import (
     FAILS,
     HOLDS,
     NOT_RUN,
+    OPEN,
     _average_and_swing,
     _error,
     _steps_to_stability,
     judge,
+    others_below_td,
+    sr_dice_comparable,
     write_claims,
 )
 from average_dice.benchmark.experiments import Ablation, Main, Robustness
@@ -134,6 +137,30 @@ def test_what_is_stable_only_at_the_end_is_not(tmp_path):
         values = [*[row["value"] + far] * (10 - stays), *[row["value"]] * stays]
         curve = {"curve_step": list(range(100, 1_100, 100)), "curve_value": values}
         assert _steps_to_stability({**row, **curve}) == expected
+
+
+def test_what_turns_with_the_length_of_training_is_open(tmp_path):
+    """TD is better than all others by training ten times as long; after as many steps as they, it is worse."""
+    fill(tmp_path, "main", as_the_paper_says)
+    rows = results(tmp_path, "main")
+    assert [others_below_td(rows)[0], sr_dice_comparable(rows)[0]] == [HOLDS, HOLDS]
+    for row in rows:
+        if row["estimator"] == "td":
+            row["curve_step"] = [0, 100, 1_000]
+            row["curve_value"][1] = row["truth"] * 2.8
+    verdict, evidence = others_below_td(rows)
+    assert verdict == OPEN
+    ratios = (
+        f"cop-td {0.9 / 0.3:.2g} after 100, dual-dice {0.9 / 0.3:.2g} after 100, best-dice {0.9 / 0.3:.2g} after 100"
+    )
+    assert f"TD after 1,000 steps, geometric mean over tasks: {ratios}; over" in evidence
+    assert "after as many steps: cop-td 0.5, dual-dice 0.5, best-dice 0.5" in evidence
+    verdict, evidence = sr_dice_comparable(rows)
+    assert (verdict, "had, 100, on 0 of 7" in evidence) == (OPEN, True)
+    for row in rows:
+        if row["estimator"] == "sr-dice":  # the first thousand steps are its encoder's
+            row["curve_step"] = [1_000, 1_500, 2_000]
+    assert sr_dice_comparable(rows)[0] == HOLDS
 
 
 def test_what_swings_is_not_right_by_one_look(tmp_path):

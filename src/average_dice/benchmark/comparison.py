@@ -88,7 +88,7 @@ def compare(directory: Path) -> Comparison:
     by_name = grouped(rows, lambda row: row["estimator"])
     ours = _errors(by_name.pop(RECOMMENDED, ()))
     if not ours:
-        raise SettingError(f"{directory}: no results of {RECOMMENDED} there. Run robustness first.")
+        raise SettingError(f"{directory}: no results of robustness with {RECOMMENDED} there. Run it first.")
     floors = {setting_of(row): RELATIVE_FLOOR * abs(row["truth"]) for row in rows}
     pairs = {name: _pairs(ours, _errors(found)) for name, found in by_name.items()}
     ours_unseen = _errors(row for row in rows if row["estimator"] == RECOMMENDED and is_unseen(row))

@@ -38,12 +38,13 @@ COLOURS = {
     "gen-dice": "#8c564b",
     "gradient-dice": "#17becf",
     "mwl": "#bcbd22",
-    "mql": "#7f7f7f",
+    "mql": "#ff69b4",
     "fqe": "#3b5b92",
     "wpdis": "#5f9ea0",
     "average-reward": "#aaaaaa",
     "behaviour-return": "#cc99ff",
 }
+THICK = ("average-dice-paper", RECOMMENDED)
 # Without curves, so they are level lines.
 LEVEL_LINES = ("average-reward", "behaviour-return", "wpdis", "fqe", "average-dice-features", RECOMMENDED)
 LINES = (
@@ -92,7 +93,8 @@ def main_figure(rows: list[Row]) -> dict[str, Figure]:
                 _curve(axes, runs, labels[estimator], COLOURS.get(estimator))
             elif estimator in LEVEL_LINES:
                 level = float(np.median([row["error"] ** 2 for row in runs if row["value"] is not None] or [np.nan]))
-                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=1, label=labels[estimator])
+                width = 2.0 if estimator in THICK else 1.0
+                axes.axhline(max(level, FLOOR), color=COLOURS[estimator], ls="--", lw=width, label=labels[estimator])
         axes.set_xscale("log")
         axes.set_xlim(min(looks), max(looks))
 
@@ -124,10 +126,10 @@ def robustness_figure(rows: list[Row]) -> dict[str, Figure]:
             grid_values = sorted({row[axis] for row in along})
             cells = grouped(along, lambda row: (row["estimator"], row[axis]))  # noqa: B023
             for estimator in (*LINES, *trained):
-                heights = [max(rmse(cells.get((estimator, x), [])), FLOOR) for x in grid_values]
+                heights = [max(rmse(cells.get((estimator, x), [])), FLOOR**0.5) for x in grid_values]
                 if not np.isnan(heights).all():
-                    at = range(len(grid_values))
-                    axes.plot(at, heights, "o-", ms=3, lw=1.2, color=COLOURS.get(estimator), label=labels[estimator])
+                    style: Any = {"color": COLOURS.get(estimator), "lw": 2.0 if estimator in THICK else 1.0}
+                    axes.plot(range(len(grid_values)), heights, "o-", ms=3, label=labels[estimator], **style)
             axes.set_xticks(range(len(grid_values)), [f"{x:g}" for x in grid_values])
             axes.set_yscale("log")
             axes.set_xlabel(AXIS_NAMES[axis])
@@ -191,7 +193,7 @@ def comparison_figure(rows: list[Row]) -> dict[str, Figure]:
         axes.set_xticks(range(len(ticks)), ["/".join(f"{x:g}" for x in tick) for tick in ticks])
         axes.set_xlabel(AXIS_NAMES[axis])
         axes.set_yscale("log")
-    panels[0].set_ylabel("RMSE over |J|")
+    panels[0].set_ylabel("RMSE over |J|, geometric mean over tasks")
     _legend(figure, panels)
     return {"comparison": figure}
 
@@ -204,7 +206,7 @@ FIGURES: dict[str, Callable[[list[Row]], dict[str, Figure]]] = {
     "comparison": comparison_figure,
 }
 
-FLOOR = 1e-9  # errors below this are drawn here: an axis of logarithms has no zero
+FLOOR = 1e-9  # squared errors below this are drawn here: an axis of logarithms has no zero
 
 
 def _labels(rows: list[Row]) -> dict[str, str]:
@@ -212,7 +214,8 @@ def _labels(rows: list[Row]) -> dict[str, str]:
     labels = {}
     for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
         number, missing = len({row["log"] for row in runs}), sum(row["value"] is None for row in runs)
-        labels[estimator] = f"{estimator} ({number} log{'s' if number > 1 else ''}"
+        name = f"{estimator} ★" if estimator == RECOMMENDED else estimator
+        labels[estimator] = f"{name} ({number} log{'s' if number > 1 else ''}"
         labels[estimator] += f", {missing} of {len(runs)} runs failed)" if missing else ")"
     return labels
 
@@ -226,7 +229,7 @@ def _curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
     known = np.isfinite(curves).any(axis=0)  # self-normalised values may not exist before the first step
     steps, errors = steps[known], np.maximum((curves[:, known] - runs[0]["truth"]) ** 2, FLOOR)
     low, middle, high = np.nanquantile(errors, (0.25, 0.5, 0.75), axis=0)
-    axes.plot(steps, middle, lw=1.4, color=colour, label=name)
+    axes.plot(steps, middle, lw=2.0 if runs[0]["estimator"] in THICK else 1.2, color=colour, label=name)
     axes.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)
 
 

@@ -70,21 +70,23 @@ def rmse(rows: Iterable[Row]) -> float:
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan")
 
 
-def error_at_the_end(runs: Iterable[Row]) -> float:
+def error_at_the_end(runs: Iterable[Row], after: int | None = None) -> float:
     """√ mean error² over runs and over the looks at the end of training; NaN where a run has no value.
 
-    What swings while it trains is right at a single look by luck.
+    What swings while it trains is right at a single look by luck. `after` so many steps: as if it had ended there.
     """
-    squares = [np.mean((_values_at_the_end(row) - row["truth"]) ** 2) for row in runs]
+    squares = [np.mean((_values_at_the_end(row, after) - row["truth"]) ** 2) for row in runs]
     return float(np.sqrt(np.mean(squares))) if squares else float("nan")
 
 
-def _values_at_the_end(row: Row) -> np.ndarray:
+def _values_at_the_end(row: Row, after: int | None) -> np.ndarray:
     """Of what does not train, the only value."""
     if row["value"] is None or not row["curve_step"]:
         return np.array([np.nan if row["value"] is None else row["value"]])
     steps = np.array(row["curve_step"])
-    return np.array(row["curve_value"], float)[steps > steps[-1] - min(END * steps[-1], LONGEST_END)]
+    last = steps[-1] if after is None else steps[steps <= after].max()
+    at_the_end = (steps <= last) & (steps > last - max(min(END * last, LONGEST_END), 1))
+    return np.array(row["curve_value"], float)[at_the_end]
 
 
 def label(row: Row) -> str:
