@@ -74,7 +74,7 @@ def test_what_was_kept_apart():
 
 
 def test_without_results_it_says_so(tmp_path):
-    with pytest.raises(SettingError, match="Run robustness first"):
+    with pytest.raises(SettingError, match="no results of robustness"):
         compare(tmp_path)
 
 
