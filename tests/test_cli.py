@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,8 +203,14 @@ def test_an_interrupted_collection_leaves_nothing(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(5)
     assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
+    for _ in range(3):  # on a busy machine it may come while modules are imported, where Python can lose it
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            _, complaint = process.communicate(timeout=30)
+            break
+    else:
+        process.kill()
+        pytest.fail("it goes on in spite of three interrupts")
     assert process.returncode != 0
     assert "Traceback" not in complaint
     assert not list(tmp_path.iterdir())
