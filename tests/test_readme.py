@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
-from average_dice.benchmark.choices import chosen
+from average_dice.benchmark.choices import PUBLISHED, chosen
 from average_dice.benchmark.claims import judge
-from average_dice.benchmark.summaries import RELATIVE_FLOOR, grouped, results, rmse, tasks_of
+from average_dice.benchmark.summaries import RELATIVE_FLOOR, error_at_the_end, grouped, results, rmse, tasks_of
 from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
 
@@ -104,6 +104,29 @@ def test_the_claims_and_choices_shown_are_those_that_the_results_say():
     assert f"<!-- tuning -->\n{(standard / 'tuning.md').read_text()}<!-- end of tuning -->" in page
     rows = ["| " + " | ".join(line) + " |" for line in chosen(standard)]
     assert (standard / "tuning.md").read_text().splitlines()[2:] == rows
+
+
+def test_what_is_said_of_tuning_is_in_the_store():
+    rows = results(ROOT / "results" / "standard", "tuning")
+    for row in rows:
+        row["held_out_loss"] = json.loads(row["diagnostics"])["held_out_loss"]
+    cells = grouped(rows, lambda row: row["options"])
+
+    def mean_log(runs, measure):
+        return np.mean([np.log(measure(of_task)) for of_task in grouped(runs, lambda row: row["task"]).values()])
+
+    errors = {name: mean_log(runs, error_at_the_end) for name, runs in cells.items()}
+    losses = [mean_log(runs, lambda one: np.mean([row["held_out_loss"] for row in one])) for runs in cells.values()]
+    (published,) = (
+        name
+        for name, options in ((name, json.loads(name)) for name in cells)
+        if (options["ridge"], options["mass_weight"], options["learning_rate"]) == PUBLISHED
+    )
+    rank = 1 + sorted(errors, key=errors.__getitem__).index(published)
+    correlation = np.corrcoef(*(np.argsort(np.argsort(one)) for one in (list(errors.values()), losses)))[0, 1]
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    assert f"<!-- rank -->{rank}th of {len(cells)}<!-- end -->" in page
+    assert f"<!-- correlation -->{correlation:.2f}<!-- end -->".replace("-0", "−0") in page
 
 
 def test_the_main_comparison_is_as_the_readme_says():
