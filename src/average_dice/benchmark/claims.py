@@ -214,12 +214,12 @@ def nothing_without_regulariser(rows: list[Row]) -> Verdict:
 
 
 SWINGS = (
-    "its value never settles: labels are products of up to a hundred ratios, a few rows have nearly all of their sum, "
-    "and the value is not divided by the mass that is found"
+    "labels are products of up to a hundred ratios, a few rows have nearly all of their sum: what is learnt from them "
+    "never settles, and the value is not divided by the mass that is found"
 )
 OFF = (
     "labels are products of up to a hundred ratios, a few rows have nearly all of their sum: what is learnt from them "
-    "is off, and swings by as much"
+    "is off, and never settles"
 )
 SETTLED = (
     "with flow normalisation, optimistic steps and averages of what they find, saddle points need far fewer steps here "
