@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: demo test test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
+.PHONY: demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -25,7 +25,17 @@ test-benchmark: $(VENV)/ray            ## set up Ray, and run the long tests and
 test-browser: $(VENV)/browser            ## set up Playwright, and look at the report in Chromium, which must be installed
 	REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/report/test_browser.py
 
-check: $(VENV)/dev            ## lint, types, import contract
+test-wheel: $(VENV)/core            ## build the wheel, and try it in an empty environment outside this folder
+	$(BIN)/python tools/try_wheel.py
+
+try-pythons: $(VENV)/core            ## the same on every supported Python here, with pinned and with newest versions
+	$(BIN)/python tools/try_wheel.py --pythons all --newest
+
+test-pythons: $(VENV)/core            ## the same, and the tests of estimators and data on each (half an hour)
+	$(BIN)/python tools/try_wheel.py --pythons all --newest --tests
+
+check: $(VENV)/dev            ## lint, types, import contract, declared dependencies
+	$(BIN)/deptry src
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -60,25 +70,31 @@ clean:            ## remove the virtual environment and what was built
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; say make PYTHON=python3.12, for example."; exit 1; }
+	@echo "Making a virtual environment in $(VENV) …"
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/core: $(VENV)/bin/python requirements/core.txt pyproject.toml
+	@echo "Installing what the library needs into $(VENV) (once; about a minute) …"
 	$(INSTALL) -r requirements/core.txt
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	$(INSTALL) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core requirements/dev.txt
+	@echo "Installing what the tests and checks need into $(VENV) (once; about a minute) …"
 	$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
 $(VENV)/train: $(VENV)/dev requirements/train.txt
+	@echo "Installing what training needs: PyTorch and Stable-Baselines3 …"
 	$(INSTALL) -r requirements/train.txt
 	@touch $@
 
 $(VENV)/browser: $(VENV)/dev requirements/browser.txt
+	@echo "Installing what the browser tests need …"
 	$(INSTALL) -r requirements/browser.txt
 	@touch $@
 
 $(VENV)/ray: $(VENV)/dev requirements/ray.txt
+	@echo "Installing what running on Ray needs …"
 	$(INSTALL) -r requirements/ray.txt
 	@touch $@

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import average_dice as ad
 from average_dice.benchmark.targets import truth_record
 from average_dice.benchmark.tasks import TASKS
 from average_dice.demo import DEMOS, load_demo
+from processes import started
 
 COMMAND = Path(sys.executable).with_name("average-dice")
 PACKAGE = Path(ad.__file__).parent
@@ -198,22 +198,35 @@ def test_a_tasks_name_stands_for_its_policy(tmp_path):
     assert json.loads(result.read_text())["estimates"][0]["value"] == pytest.approx(1.47, abs=0.3)
 
 
-def test_an_interrupted_collection_leaves_nothing(tmp_path):
+IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # as a shell starts a job with &: SIGINT is ignored
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_a_signal_ends_a_collection_with_one_line_and_leaves_nothing(tmp_path, number, code, seconds):
+    """Also while modules are imported, also where SIGINT was ignored before."""
     command = [COMMAND, "collect", "CartPole-v1", "--transitions", "100000000", "--out", tmp_path / "log.parquet"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(5)
-    assert process.poll() is None
-    for _ in range(3):  # on a busy machine it may come while modules are imported, where Python can lose it
-        process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            _, complaint = process.communicate(timeout=30)
-            break
-    else:
-        process.kill()
-        pytest.fail("it goes on in spite of three interrupts")
-    assert process.returncode != 0
-    assert "Traceback" not in complaint
+    with started([*IN_BACKGROUND, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not takes_signals(process.pid):
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(seconds)
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert len(complaint.splitlines()) == 1
+    assert "left no half-written file" in complaint
     assert not list(tmp_path.iterdir())
+
+
+def takes_signals(pid):
+    """Whether the command has come so far as to catch SIGINT; guessed where the system does not say."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        time.sleep(2)
+        return True
+    (caught,) = (line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) & 1 << (signal.SIGTERM - 1))  # taken last
 
 
 def test_truth_and_tasks(tmp_path):

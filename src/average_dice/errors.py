@@ -1,5 +1,8 @@
 """What can go wrong, as types. Every message says what was wrong, where, and what to do about it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class AverageDiceError(Exception):
     """The base of every error that this library raises on purpose."""
@@ -26,3 +29,15 @@ class SettingError(AverageDiceError, ValueError):
 
 class NotApplicable(AverageDiceError):
     """A method needs something that this problem does not have; the message says what and why."""
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Within it, a package that is not installed is an error that names the extra to install."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise SettingError(
+            f"this needs {missing.name}. Install the extra: pip install 'average-dice[{extra}]', "
+            f"or pip install -e '.[{extra}]' in a clone."
+        ) from None

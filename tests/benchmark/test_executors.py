@@ -12,6 +12,7 @@ import pytest
 from average_dice.benchmark.executors import RETRIES, find_executor, local
 from average_dice.benchmark.experiments import Ablation
 from average_dice.errors import SettingError
+from processes import members, started
 
 UNITS = list(Ablation(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, every=10).units("ablation"))
 
@@ -116,14 +117,14 @@ def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_p
         str(tmp_path / "mine.toml"),
     ]
     broken, whole = tmp_path / "broken", tmp_path / "whole"
-    first = subprocess.Popen([*command, "--out", str(broken)], stdout=subprocess.DEVNULL)
-    while not list((broken / "ablation").glob("[!.]*.parquet")):
-        assert first.poll() is None
-        time.sleep(0.02)
-    workers = _children(first.pid)
-    first.kill()
-    first.wait()
-    assert workers
+    with started([*command, "--out", str(broken)], stdout=subprocess.DEVNULL) as first:
+        while not list((broken / "ablation").glob("[!.]*.parquet")):
+            assert first.poll() is None
+            time.sleep(0.02)
+        assert len(members(first.pid)) > 1
+        first.kill()
+        first.wait()
+        wait_until_gone(first.pid)
     assert 1 <= len(list((broken / "ablation").glob("[!.]*.parquet"))) < 6
     for directory in (broken, whole):
         subprocess.run([*command, "--out", str(directory)], check=True, stdout=subprocess.DEVNULL)
@@ -131,9 +132,28 @@ def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_p
     assert len(found[0]) == 12
     assert found[0].equals(found[1])
     assert (whole / "ablation.svg").exists()
-    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
 
-def _children(parent):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
-    return [int(process) for process in listed.stdout.split()]
+@pytest.mark.slow
+def test_ctrl_c_ends_an_experiment_and_its_workers_with_one_line(tmp_path):
+    """A terminal sends SIGINT to all processes of the group at once: no worker may show a traceback."""
+    (tmp_path / "mine.toml").write_text(PRESET)
+    command = [sys.executable, "-m", "average_dice.cli", "benchmark", "ablation", "--preset", tmp_path / "mine.toml"]
+    with started([*command, "--out", tmp_path / "out"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while len(members(process.pid)) < 3:  # workers have begun
+            assert process.poll() is None
+            time.sleep(0.02)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert len(complaint.splitlines()) == 1, complaint
+        wait_until_gone(process.pid)
+
+
+def wait_until_gone(group, seconds=30):
+    """Workers end by themselves when the process that started them is gone."""
+    end = time.monotonic() + seconds
+    while left := members(group):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)

@@ -18,6 +18,7 @@ from average_dice.benchmark.experiments import Ablation
 from average_dice.benchmark.running import run_experiment
 from average_dice.benchmark.store import read_rows
 from average_dice.errors import SettingError
+from processes import started
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`: make test-benchmark")
 
@@ -104,15 +105,14 @@ def test_a_cluster_that_was_started_before_is_joined(tmp_path, short_folder):
     )
     start = [str(Path(sys.executable).parent / "ray"), "start", "--head", "--port=0", "--num-cpus=1", "--block"]
     command = [*start, "--include-dashboard=false", f"--temp-dir={short_folder}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as head:
-        try:
-            address = next(line.split("'")[1] for line in head.stdout if "--address=" in line)
-            ours = [sys.executable, "-m", "average_dice.cli", "benchmark", "ablation", "--executor", "ray"]
-            folders = ["--preset", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]
-            subprocess.run([*ours, "--address", address, *folders], check=True)
-            assert len(values(tmp_path / "out")) == 2
-        finally:
-            head.terminate()
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as head:
+        address = next(line.split("'")[1] for line in head.stdout if "--address=" in line)
+        ours = [sys.executable, "-m", "average_dice.cli", "benchmark", "ablation", "--executor", "ray"]
+        folders = ["--preset", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]
+        subprocess.run([*ours, "--address", address, *folders], check=True)
+        assert len(values(tmp_path / "out")) == 2
+        head.terminate()
+        head.wait(timeout=60)
 
 
 def test_an_address_where_something_else_answers_is_an_error(monkeypatch):

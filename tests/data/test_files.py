@@ -12,6 +12,7 @@ import pytest
 import average_dice as ad
 from average_dice.files import written_whole
 from conftest import columns_of
+from processes import started
 
 SUFFIXES = [".parquet", ".npz"]
 
@@ -194,10 +195,10 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(small_log, tmp_path):
         ad.write_dataset(small_log, tmp_path / "nowhere" / "log.npz")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
-    with written_whole(pipe) as path:
-        path.write_text("through")
-    assert reader.communicate()[0] == b"through"
+    with started(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        with written_whole(pipe) as path:
+            path.write_text("through")
+        assert reader.communicate()[0] == b"through"
     assert pipe.is_fifo()
 
 

@@ -6,6 +6,7 @@ so both give the same numbers to the last digit.
 
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from ..errors import SettingError
+from ..errors import SettingError, needs_extra
 from .units import Unit
 
 Rows = list[dict[str, Any]]
@@ -83,7 +84,8 @@ def _in_processes(work: Work, units: Sequence[Unit], count: int) -> Iterator[tup
                 while under_way or (waiting and not broken):
                     while waiting and not broken and len(under_way) < count:
                         try:
-                            future = pool.submit(work, waiting[0])
+                            with _without_interrupts():
+                                future = pool.submit(work, waiting[0])
                         except BrokenProcessPool:
                             broken = True
                         else:
@@ -113,10 +115,8 @@ def ray_cluster(address: str | None = None) -> Executor:
         if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own; clusters of today ask for it
             os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's own would be for ever
-    try:
+    with needs_extra("ray"):
         import ray
-    except ModuleNotFoundError:
-        raise SettingError("this needs Ray: install the extra `ray`, from a clone: pip install -e '.[ray]'.") from None
     if address is not None:
         _check_cluster(address)
 
@@ -221,6 +221,19 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started within never see SIGINT: Ctrl-C reaches them, too, but it is the parent that ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -3,19 +3,22 @@
 import io
 import sys
 
-from ..errors import AverageDiceError
-from .app import app
-
-# Each adds its commands, in the order in which --help shows them.
-# isort: off
-from . import evaluating  # noqa: F401
-from . import tasks  # noqa: F401
-from . import benchmarking  # noqa: F401
-# isort: on
+from .signals import Stopped, leave, take_signals
 
 
 def main() -> None:
-    """The entry point: errors that we understand are one message and exit code 2, not a traceback."""
+    """The entry point: errors that we understand are one line and exit code 2, signals one line and 130 or 143."""
+    try:
+        take_signals()
+        _run()
+    except Stopped as stopped:
+        leave(stopped)
+
+
+def _run() -> None:
+    from ..errors import AverageDiceError
+    from .commands import app
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark, not a traceback

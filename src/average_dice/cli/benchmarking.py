@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import needs_extra
 from .app import app, make_console, training
 
 
@@ -31,12 +32,13 @@ def benchmark(
     from ..benchmark.claims import as_table, judge, write_claims
     from ..benchmark.executors import find_executor
     from ..benchmark.experiments import find_experiment
-    from ..benchmark.figures import draw
     from ..benchmark.presets import load_plan
     from ..benchmark.running import run_experiment
     from ..benchmark.summaries import overview
     from ..benchmark.units import Unit
 
+    with needs_extra("experiments"):
+        from ..benchmark.figures import draw
     console = make_console()
     if experiment == "claims":
         found = judge(out)

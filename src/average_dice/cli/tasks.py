@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import SettingError
+from ..errors import needs_extra
 from ..files import check_writable
 from .app import app, find_policy, make_console, training
 
@@ -141,12 +141,8 @@ def train(
 
     found = find_task(task)
     check_writable(out)
-    try:
+    with needs_extra("train"):
         from ..benchmark.training import train_and_record
-    except ModuleNotFoundError as missing:
-        raise SettingError(
-            f"training needs {missing.name}: install the extra `train`, from a clone: pip install -e '.[train]'."
-        ) from None
 
     console = make_console()
     with training(console) as starting:
