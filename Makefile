@@ -28,10 +28,10 @@ test-browser: $(VENV)/browser            ## set up Playwright, and look at the r
 test-wheel: $(VENV)/core            ## build the wheel, and try it in an empty environment outside this folder
 	$(BIN)/python tools/try_wheel.py
 
-try-pythons: $(VENV)/core            ## the same on every supported Python here, with pinned and with newest versions
+try-pythons: $(VENV)/core            ## test-wheel on every supported Python here, with pinned and with newest versions
 	$(BIN)/python tools/try_wheel.py --pythons all --newest
 
-test-pythons: $(VENV)/core            ## the same, and the tests of estimators and data on each (half an hour)
+test-pythons: $(VENV)/core            ## try-pythons, and the tests of estimators and data on each (up to an hour)
 	$(BIN)/python tools/try_wheel.py --pythons all --newest --tests
 
 check: $(VENV)/dev            ## lint, types, import contract, declared dependencies

@@ -37,14 +37,14 @@ def benchmark(
     from ..benchmark.summaries import overview
     from ..benchmark.units import Unit
 
-    with needs_extra("experiments"):
-        from ..benchmark.figures import draw
     console = make_console()
     if experiment == "claims":
         found = judge(out)
         write_claims(found, out)
         console.print(as_table(found))
         return
+    with needs_extra("experiments"):
+        from ..benchmark.figures import draw
     if experiment == "comparison":
         compared = comparison.compare(out)
         comparison.write_comparison(compared, out)
