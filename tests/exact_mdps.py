@@ -1,7 +1,8 @@
 """Small MDPs whose every answer is known exactly, in float64, and logs sampled from them.
 
 A state is observed as a one-hot vector, a terminal state as zeros. `P[s, a, s']` may sum to less than one: what is
-missing terminates. `cut` truncates every episode after that many steps; `clock` terminates it then.
+missing terminates. `cut` truncates every episode after that many steps; `clock` terminates it then. With `early_cuts`,
+episodes are truncated after one of these lengths or at `cut`, all equally likely.
 """
 
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ class ExactMDP:
     discount: float
     cut: int | None = None
     clock: int | None = None
+    early_cuts: tuple[int, ...] = ()
+    seen: np.ndarray | None = None  # [state]: which state it looks like; itself if None
 
     @property
     def num_states(self) -> int:
@@ -100,8 +103,11 @@ class ExactMDP:
         """A log of μ's behaviour: all episodes in lockstep."""
         generator = np.random.default_rng(seed)
         one_hot = np.vstack([np.eye(self.num_states), np.zeros(self.num_states)])
+        if self.seen is not None:
+            one_hot[:-1] = one_hot[self.seen]
         outcomes = np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
         state = _draw(np.broadcast_to(self.start, (num_episodes, self.num_states)), generator)
+        length = generator.choice((*self.early_cuts, self.horizon), size=num_episodes)
         episode, parts = np.arange(num_episodes), []
         for step in range(self.horizon):
             action = _draw(self.behaviour[state], generator)
@@ -110,7 +116,8 @@ class ExactMDP:
                 after[:] = self.num_states
             ended = after == self.num_states
             parts.append((episode, np.full_like(episode, step), state, action, after, ended))
-            episode, state = episode[~ended], after[~ended]
+            goes_on = ~ended & (length[episode] > step + 1)
+            episode, state = episode[goes_on], after[goes_on]
             if not len(episode):
                 break
         episode, steps, state, action, after, ended = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -242,6 +249,60 @@ def rare_state() -> ExactMDP:
         behaviour=np.array([[0.7, 0.3], [0.7, 0.3], [0.6, 0.4]]),
         discount=0.8,
         cut=20,
+    )
+
+
+def unseen_action() -> ExactMDP:
+    """π takes a third action in 4 % of the steps. It does on average what the others do, and the log never shows it."""
+    generator = np.random.default_rng(11)
+    transition = generator.dirichlet(np.ones(4), size=(4, 3))
+    reward = generator.normal(size=(4, 3))
+    transition[:, 2], reward[:, 2] = transition[:, :2].mean(axis=1), reward[:, :2].mean(axis=1)
+    return ExactMDP(
+        name="unseen action",
+        transition=transition,
+        reward=reward,
+        start=np.full(4, 0.25),
+        target=np.tile([0.48, 0.48, 0.04], (4, 1)),
+        behaviour=np.tile([0.5, 0.5, 0.0], (4, 1)),
+        discount=0.95,
+        cut=60,
+    )
+
+
+def hidden_clock(early_cuts: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
+    """One observed state. Action 1 costs 1 before step 5 and pays 3 after; most episodes are truncated before."""
+    transition = np.zeros((6, 2, 6))
+    transition[np.arange(6), :, [1, 2, 3, 4, 5, 5]] = 1.0
+    return ExactMDP(
+        name="hidden clock",
+        transition=transition,
+        reward=np.array([[0.0, -1.0]] * 5 + [[0.0, 3.0]]),
+        start=np.eye(6)[0],
+        target=np.tile([0.3, 0.7], (6, 1)),
+        behaviour=np.full((6, 2), 0.5),
+        discount=0.8,
+        cut=20,
+        early_cuts=early_cuts,
+        seen=np.zeros(6, int),
+    )
+
+
+def support_hole() -> ExactMDP:
+    """State 2 pays; only action 1 in state 1 leads there, and there μ never takes it."""
+    transition = np.zeros((3, 2, 3))
+    transition[0, 0, 0], transition[0, 1] = 1.0, [0.89, 0.11, 0.0]
+    transition[1, 0, 0] = transition[1, 1, 2] = 1.0
+    transition[2] = [0.03, 0.0, 0.97]
+    return ExactMDP(
+        name="support hole",
+        transition=transition,
+        reward=np.array([[0.1, 0.1], [0.1, 0.1], [1.0, 1.0]]),
+        start=np.eye(3)[0],
+        target=np.array([[0.3, 0.7], [0.6, 0.4], [0.5, 0.5]]),
+        behaviour=np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]),
+        discount=0.95,
+        cut=60,
     )
 
 

@@ -52,7 +52,7 @@ METHODS = [
     FittedQ(20),
     replace(DoublyRobust.weighted(), critic=FittedQ(20)),
     MarginalisedDoublyRobust(RATIO, FittedQ(20)),
-    Blend(20, 2, ratio=RATIO),
+    Blend(20, ratio=RATIO),
 ]
 
 

@@ -28,6 +28,7 @@ from average_dice.estimators import (
     product_on_state_and_step,
     ratio_on_state,
 )
+from average_dice.estimators.blend import discounted, evenly
 from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
 from average_dice.models import FourierFeatures
 
@@ -49,15 +50,17 @@ STEPS: dict[str, Estimator] = {
     "3. self-normalised products": normalised,
     "4. flow-normalised value": valued,
     "5. the discount factored out": factored,
-    "6. the mass beyond the cut held on the last steps (`average-dice-features`)": held,
-    "7. doubly robust with a bounded Q (`average-dice-dr`)": MarginalisedDoublyRobust(),
-    "8. blended with fitted Q and products (`average-dice-blend`)": Blend(),
+    "6. the mass beyond the cut held on the last steps": held,
+    "7. rows weighted by γᵗ in the regression (`average-dice-features`)": AverageDICE(),
+    "8. doubly robust with a bounded Q (`average-dice-dr`)": MarginalisedDoublyRobust(),
+    "9. blended with fitted Q and products (`average-dice-blend`)": Blend(),
     "*the bounded Q alone (`fqe`)*": FittedQ(),
-    "*λ-labels instead of 5 and 6 (`average-dice-lambda`)*": AverageDICELambda(),
-    "*8 with one draw of features*": Blend(num_draws=1),
-    "*8 with a single ridge*": Blend(ridges=(1e-3,)),
-    "*8 with one standard error of overlap*": Blend(overlap=1.0),
-    "*8 with four standard errors of overlap*": Blend(overlap=4.0),
+    "*λ-labels instead of 5 to 7 (`average-dice-lambda`)*": AverageDICELambda(),
+    "*9 with critics that weigh all rows alike*": Blend(weights=(evenly, evenly)),
+    "*9 with critics that weigh rows by γᵗ*": Blend(weights=(discounted, discounted)),
+    "*9 with a single ridge*": Blend(ridges=(1e-3,)),
+    "*9 with one standard error of overlap*": Blend(overlap=1.0),
+    "*9 with four standard errors of overlap*": Blend(overlap=4.0),
 }
 
 

@@ -71,11 +71,14 @@ def log_watched(problem: Problem) -> Float[np.ndarray, " step"]:
     return np.append(0.0, np.cumsum(np.log(stayed) - np.log(came_through)))
 
 
+def log_uncensored(problem: Problem) -> LogRows:
+    """`log_watched` at the step of each row."""
+    return log_watched(problem)[problem.dataset.step]
+
+
 def as_logged(problem: Problem, log_product: LogRows) -> LogRows:
     """log of γᵗ over the share of episodes still watched: nothing stands for what lies beyond the last cut."""
-    return (np.arange(problem.dataset.lengths.max()) * np.log(problem.discount) - log_watched(problem))[
-        problem.dataset.step
-    ]
+    return problem.dataset.step * np.log(problem.discount) - log_uncensored(problem)
 
 
 @dataclass(frozen=True)
@@ -97,13 +100,13 @@ class HeldAtCut:
 
     def __call__(self, problem: Problem, log_product: LogRows) -> LogRows:
         data, horizon = problem.dataset, int(problem.dataset.lengths.max())
-        log_weight = log_product + problem.log_ratio - log_watched(problem)[data.step]
+        log_weight = log_product + problem.log_ratio - log_uncensored(problem)
         at_the_end = (data.step == horizon - 1) & ~data.terminated
         holding = data.step >= horizon - self.num_steps
         inflow = horizon * np.log(problem.discount) + _log_sum(log_weight[at_the_end])
         outflow = _log_sum((log_weight + np.log(problem.flow))[holding])
         factor = inflow - outflow if np.isfinite(inflow) else -np.inf
-        held = np.where(holding, factor - log_watched(problem)[data.step], -np.inf)
+        held = np.where(holding, factor - log_uncensored(problem), -np.inf)
         return np.logaddexp(as_logged(problem, log_product), held)
 
 

@@ -106,6 +106,11 @@ class Problem:
         """ρ_t, the importance ratio of the logged action."""
         return np.exp(self.log_ratio)
 
+    @property
+    def mean_ratio(self) -> float:
+        """The mean of ρ over the log, which tends to 1. Flows divide by it: near γ = 1 its noise exceeds 1 − γ."""
+        return float(self.ratio.mean()) or 1.0
+
     @cached_property
     def log_product(self) -> Float[np.ndarray, " transition"]:
         """Σ_{k<t} log ρ_k: what brought the episode to step t, without the action taken there."""

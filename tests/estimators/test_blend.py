@@ -9,14 +9,23 @@ import pytest
 import average_dice as ad
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, Blend, DoublyRobust, Estimator, FittedQ, MarginalisedDoublyRobust
-from average_dice.estimators.blend import LinearCritic, _candidates
+from average_dice.estimators.blend import (
+    Candidate,
+    LinearCritic,
+    _candidates,
+    _errors,
+    _reference,
+    evenly,
+    step_dependence,
+)
+from average_dice.estimators.doubly_robust import logged_values, surprise
 from average_dice.resampling import Draw
 from conftest import columns_of
-from exact_mdps import early_termination, random_mdp, sticky_chain, truncated
+from exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
 
 KEY = jax.random.key(0)
 RIDGE = 1e-6
-ALONE = Blend(20, 1, (RIDGE,))
+ALONE = Blend(20, (evenly,), (RIDGE,))
 
 
 @pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
@@ -100,7 +109,7 @@ def test_the_error_of_the_products_where_most_episodes_die():
 def test_it_finds_the_value_beyond_the_cut():
     """Sticky chain: up to the cut 0.5205, in all 0.5897."""
     chain = sticky_chain()
-    found = Blend(20, 1).fit(chain.problem(2_000, seed=0), key=KEY)
+    found = Blend(20, (evenly,)).fit(chain.problem(2_000, seed=0), key=KEY)
     assert found.value == pytest.approx(chain.value, abs=0.02)
     assert found.diagnostics["in_sample_error"] < 0.02
     assert sum(found.diagnostics[f"share_by_{kind}"] for kind in ("values", "products", "ratio")) == pytest.approx(1)
@@ -121,7 +130,7 @@ def test_without_the_behaviour_policy_it_is_a_blend_of_values():
     mdp = early_termination()
     columns = columns_of(mdp.sample(2_000, seed=0))
     del columns["behaviour_log_prob"]
-    found = Blend(20, 1).fit(ad.Problem(ad.LoggedDataset(**columns), mdp.policy, mdp.discount), key=KEY)
+    found = Blend(20, (evenly,)).fit(ad.Problem(ad.LoggedDataset(**columns), mdp.policy, mdp.discount), key=KEY)
     assert found.value == pytest.approx(mdp.value, abs=0.03)
     assert found.diagnostics["share_by_values"] == pytest.approx(1)
     assert "by values alone: it needs μ" in found.notes[0]
@@ -150,5 +159,37 @@ def test_the_answer_is_never_outside_of_what_rewards_allow():
     mdp = random_mdp()
     for seed in range(20):
         problem = mdp.problem(3, seed=seed)
-        value = Blend(20, 1).fit(problem, key=KEY).value
+        value = Blend(20, (evenly,)).fit(problem, key=KEY).value
         assert problem.dataset.reward.min() <= value <= problem.dataset.reward.max() or problem.dataset.terminated.any()
+
+
+def test_a_hidden_clock_shows_in_the_td_errors():
+    """Critics of the state leave a mean behind that depends on the step; where states tell all, they do not."""
+    plain, clocked = random_mdp().problem(200, seed=0), hidden_clock(()).problem(200, seed=0)
+    for problem, found in ((plain, False), (clocked, True)):
+        values = logged_values(problem, FittedQ(20, 1e-9).fit(problem, key=KEY).critic)
+        assert (step_dependence(problem, surprise(problem, values)) > Blend().clock) == found
+
+
+def test_the_dependence_on_the_step_by_hand():
+    """Two parts of the episode with means of 1 and −1 and a spread over episodes of 1/2."""
+    problem = random_mdp().problem(100, seed=0)
+    step = problem.dataset.step
+    spread = np.where(np.arange(100) % 2 == 0, 0.5, -0.5)[problem.episode_index]
+    delta = np.where(step == 0, 1 + spread, 0.0)
+    error = np.std([0.5, -0.5] * 50, ddof=1) / 10
+    assert step_dependence(problem, delta) == pytest.approx(1 / error)
+
+
+def test_the_reference_trusts_what_is_precise():
+    errors = np.array([[0.1, 0.0], [0.0, 0.2], [0.0, 0.0]])
+    np.testing.assert_allclose(_reference(errors, np.array([True, True, False])), [0.8, 0.2, 0.0])
+    np.testing.assert_allclose(_reference(0 * errors, np.array([True, True, False])), [0.5, 0.5, 0.0])
+    least = _reference(np.array([[1.0], [0.0]]), np.array([True, True]))
+    np.testing.assert_allclose(least, [1 / 10_001, 10_000 / 10_001])
+
+
+def test_solutions_that_did_not_settle_are_an_error_of_their_critic_alone():
+    candidates = [Candidate("values", True, 0.0, np.array([0.1, 0.2]), unsettled) for unsettled in (0.0, 0.0, 0.3, 0.5)]
+    found = _errors(candidates, num_critics=2)
+    np.testing.assert_allclose(found, [[0.1, 0.2, 0, 0], [0.1, 0.2, 0, 0], [0.1, 0.2, 0, 0.3], [0.1, 0.2, 0, 0.5]])

@@ -1,26 +1,14 @@
-"""The parts of the bounded equations: solving with a matrix and its transpose, and rows that change sides."""
+"""The bounded equations: rows that change sides, weights of rows, and solutions that do not settle."""
+
+from dataclasses import replace
 
 import jax
 import numpy as np
 
-from average_dice.estimators.bounded_q import System
+from average_dice.estimators.bounded_q import BoundedEquations
 from average_dice.estimators.pair_features import LinearProblem
-from exact_mdps import early_termination
-
-
-def test_a_system_is_solved_both_ways():
-    generator = np.random.default_rng(0)
-    matrix, right = generator.standard_normal((6, 6)), generator.standard_normal(6)
-    np.testing.assert_allclose(matrix @ System(matrix).solve(right), right, rtol=1e-9)
-    np.testing.assert_allclose(matrix.T @ System(matrix).solve_transposed(right), right, rtol=1e-9)
-
-
-def test_a_singular_system_has_its_smallest_solution():
-    """An action that no episode of a draw takes leaves rows and columns of zeros."""
-    matrix = np.zeros((3, 3))
-    matrix[:2, :2] = [[2.0, 1.0], [0.0, 1.0]]
-    np.testing.assert_allclose(System(matrix).solve(np.array([4.0, 2.0, 0.0])), [1, 2, 0], atol=1e-12)
-    np.testing.assert_allclose(System(matrix).solve_transposed(np.array([2.0, 2.0, 0.0])), [1, 1, 0], atol=1e-12)
+from average_dice.resampling import Draw
+from exact_mdps import early_termination, truncated
 
 
 def test_arrivals_are_added_block_by_block():
@@ -32,3 +20,31 @@ def test_arrivals_are_added_block_by_block():
     linear.add_arrivals(found, rows, weight)
     expected = start + (linear.logged[rows] * weight[:, None]).T @ linear.after[rows]
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_rows_that_weigh_twice_are_rows_that_stand_twice():
+    """Episodes drawn twice against episodes whose rows have weight two."""
+    problem = truncated().problem(20, seed=0)
+    linear = LinearProblem.of(problem, 6, jax.random.key(0))
+    often = np.where(np.arange(20) < 7, 2, 1)
+    weighted = BoundedEquations.of(problem, linear, often[problem.episode_index].astype(float))
+    drawn = Draw.of(problem, np.repeat(np.arange(20), often))
+    (by_weight,) = weighted.solve([1e-3], Draw.everything(problem))
+    (by_copies,) = BoundedEquations.of(problem, linear).solve([1e-3], drawn)
+    np.testing.assert_allclose(by_weight.theta, by_copies.theta, rtol=1e-6)
+
+
+def test_a_settled_solution_is_a_fixed_point_within_the_bounds():
+    """θ solves the regression on its own targets, where some values meet a bound and others do not."""
+    problem = truncated().problem(100, seed=0)
+    linear = LinearProblem.of(problem, 20, jax.random.key(0))
+    free = BoundedEquations.of(problem, linear)
+    (unbounded,) = free.solve([0.3], Draw.everything(problem))
+    low = float(np.median(unbounded.after[~problem.dataset.terminated]))
+    equations = replace(free, low=low)
+    (found,) = equations.solve([0.3], Draw.everything(problem))
+    assert found.unsettled.size == 0
+    assert 0.05 < np.mean(found.after < low) < 0.95
+    target = equations.reward + equations.passed_on * np.clip(found.after, low, equations.high)
+    gram = linear.logged.T @ linear.logged / len(target) + linear.penalty(0.3)
+    np.testing.assert_allclose(gram @ found.theta, linear.logged.T @ target / len(target), atol=1e-9)

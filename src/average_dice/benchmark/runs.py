@@ -163,7 +163,8 @@ def fingerprint(method: Method) -> str:
 def _described(value: Any) -> Any:
     if is_dataclass(value):
         settings = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
-        return [type(value).__name__, settings]
+        revision = getattr(value, "revision", 1)
+        return [type(value).__name__, settings, *([revision] if revision > 1 else [])]
     if isinstance(value, tuple):
         return [_described(one) for one in value]
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else value

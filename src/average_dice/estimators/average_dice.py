@@ -53,13 +53,15 @@ LARGEST_LOG_TARGET = 300.0
 class Targets:
     """What is regressed on what: w = exp(log_row_scale) · f(inputs) with f learnt from exp(log_target).
 
-    `state_scale` is the row scale where that is one number, and the inputs are the states.
+    `state_scale` is the row scale where that is one number, and the inputs are the states. `weights` of the rows in
+    the squared error; None if all count the same.
     """
 
     inputs: Float[np.ndarray, "transition input"]
     log_target: Rows
     log_row_scale: Rows
     state_scale: float | None
+    weights: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,15 @@ def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount:
     return Targets(inputs, log_product, np.log(problem.scale) + log_discount, None)
 
 
+def weighted_product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
+    """The same, with rows that weigh γᵗ in the squared error, as they do in the value.
+
+    The variance of products grows with every step: unweighted, the last steps alone would choose the ridge.
+    """
+    targets = product_on_state_and_step(problem, log_product, log_discount)
+    return replace(targets, weights=problem.discount**problem.dataset.step)
+
+
 @dataclass(frozen=True)
 class AverageDICE(TrainedEstimator):
     """The default is the closed form on Fourier features with all our changes; the constructors name the others.
@@ -100,7 +111,8 @@ class AverageDICE(TrainedEstimator):
     - `model`: how the conditional mean is represented and fitted.
     - `labels`: the product of ratios, `self_normalised` or `plain`.
     - `completion`: what stands for the mass beyond a cut, `HeldAtCut(…)` or `as_logged` (nothing).
-    - `regress`: `product_on_state_and_step`, `ratio_on_state` or the paper's `label_on_state`.
+    - `regress`: `weighted_product_on_state_and_step`, `product_on_state_and_step`, `ratio_on_state` or the paper's
+      `label_on_state`.
     - `mass`: what the ratio is pulled to sum to, for models that do so.
     - `value`: how the value follows from the ratio.
     """
@@ -108,7 +120,7 @@ class AverageDICE(TrainedEstimator):
     model: RatioModel = FourierFeatures()
     labels: LabelRule = self_normalised
     completion: Completion = HeldAtCut()
-    regress: Parametrisation = product_on_state_and_step
+    regress: Parametrisation = weighted_product_on_state_and_step
     mass: MassRule = flow_mass
     value: ValueRule = flow_normalised
 
@@ -133,7 +145,7 @@ class AverageDICE(TrainedEstimator):
 
         It stops when episodes left out say so.
         """
-        return AverageDICE(NetworkRegression(standardise=True, held_out=0.2))
+        return AverageDICE(NetworkRegression(standardise=True, held_out=0.2), regress=product_on_state_and_step)
 
     @staticmethod
     def paper() -> "AverageDICE":
@@ -195,6 +207,7 @@ class AverageDICE(TrainedEstimator):
             mass=self.mass(problem) * row_scale,
             mass_goal=float(np.exp(-log_scale)),
             episode=problem.episode_index,
+            weights=targets.weights,
         )
         return Task(regression, row_scale, log_scale, targets.state_scale)
 

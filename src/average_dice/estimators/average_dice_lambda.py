@@ -8,9 +8,10 @@ in LSTD(λ):
 
     (Σ_rows φ(s)φ(s)ᵀ − Σ_arrivals φ(s_t) z_tᵀ) θ = Σ_arrivals φ(s_t) e_t
 
-Arrivals are the starts and the states after each step that did not terminate, also after the last before a cut. The
-part λ of a label that crosses the cut would have gone on; it stands on the state where it was cut, times 1/(1 − γλ), as
-if the process stayed there. For λ = 0 nothing is left to stand for; for λ = 1 it is the whole mass beyond the cut.
+ρ is divided by its mean over the log, as for COP-TD. Arrivals are the starts and the states after each step that did
+not terminate, also after the last before a cut. The part λ of a label that crosses the cut would have gone on; it
+stands on the state where it was cut, times 1/(1 − γλ), as if the process stayed there. For λ = 0 nothing is left to
+stand for; for λ = 1 it is the whole mass beyond the cut.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +20,12 @@ import jax
 import numpy as np
 
 from ..errors import SettingError
+from ..models.systems import solve
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .pair_features import solve
 from .state_features import StateFeatures
-from .weighting import ValueRule, fit_of_state_ratio, flow_normalised, is_cut
+from .weighting import Rows, ValueRule, fit_of_state_ratio, flow_normalised, is_cut
 
 STAYS = "what crosses the cut by its trace stays where it was cut"
 
@@ -35,6 +36,8 @@ class AverageDICELambda(ClosedForm):
 
     A label has a finite variance as long as (γλ)² E[ρ²] < 1.
     """
+
+    revision = 2
 
     trace: float = 0.5
     num_features: int = 300
@@ -48,16 +51,17 @@ class AverageDICELambda(ClosedForm):
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         states = StateFeatures.of(problem, self.num_features, key)
         data = problem.dataset
-        known, open_part = labels_after(problem, states.logged, self.trace)
         cut = np.zeros(data.num_transitions, bool)
         cut[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
         factor = np.where(cut, 1 / (1 - problem.discount * self.trace), 1.0)
         held = factor[:, None] * states.after
         gram = RowSums(problem, states.logged, states.logged)
-        arrivals = RowSums(problem, held, np.column_stack([open_part, known]))
 
         def refit(draw: Draw) -> Fit:
-            arrived = arrivals.mean(draw)
+            balanced = problem.ratio / draw.problem.mean_ratio
+            known, open_part = labels_after(problem, balanced, states.logged, self.trace)
+            times = (draw.counts / draw.num_rows)[problem.episode_index]
+            arrived = (times[:, None] * held).T @ np.column_stack([open_part, known])
             first = (1 - problem.discount) * draw.mean_over_episodes(states.start)
             # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the draw
             lengths = draw.num_rows / draw.problem.dataset.num_episodes
@@ -70,13 +74,13 @@ class AverageDICELambda(ClosedForm):
         return refit
 
 
-def labels_after(problem: Problem, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
+def labels_after(problem: Problem, ratio: Rows, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
     """(e K/n, z) of the label e + zᵀθ that each row hands to the state after it."""
     data, discount = problem.dataset, problem.discount
     known, open_part = np.empty(len(phi)), np.empty_like(phi)
     for step in range(int(data.lengths.max())):
         rows = data.starts[data.lengths > step] + step
-        passed = discount * problem.ratio[rows]
+        passed = discount * ratio[rows]
         before_known = 1 - discount if step == 0 else known[rows - 1]
         before_open = 0.0 if step == 0 else open_part[rows - 1]
         known[rows] = passed * trace * before_known

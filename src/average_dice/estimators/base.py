@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -77,7 +78,12 @@ Refit = Callable[[Draw], Fit]
 
 
 class Estimator(ABC):
-    """A method with its settings: a frozen dataclass that implements `fit`."""
+    """A method with its settings: a frozen dataclass that implements `fit`.
+
+    `revision` goes up when the same settings give other numbers than before: stored results are then run again.
+    """
+
+    revision: ClassVar[int] = 1
 
     @property
     def trains(self) -> bool:

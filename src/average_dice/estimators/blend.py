@@ -34,20 +34,27 @@ from .average_dice import AverageDICE
 from .base import ClosedForm, Critic, Fit, Refit
 from .bounded_q import BoundedEquations, Solution
 from .combination import combine
-from .doubly_robust import by_decision_over_mean
+from .importance_sampling import by_decision_normalised
 from .pair_features import LinearProblem, bounds
 from .weighting import Rows, added_by_episode, is_cut
 
 Episodes = Float[np.ndarray, " episode"]
 
+PARTS = (0.1, 0.25, 0.5, 0.75)  # quantiles of the steps of all rows
+LEAST_VARIANCE = 1e-4  # of the noisiest: no reference is trusted more than a hundred times as far as another
+
 
 @dataclass(frozen=True, eq=False)
 class LinearCritic:
-    """A critic's values at the starts, its δ on the rows, and its own sampling error by episode."""
+    """A critic's values at the starts, its δ on the rows, and its own sampling error by episode.
+
+    `unsettled`: by how much its value moves between solutions that did not settle; 0 if they did.
+    """
 
     start: Episodes
     surprise: Rows
     error: Episodes
+    unsettled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,28 +62,49 @@ class Candidate:
     """An estimate by "values" alone, corrected by "products" or by the "ratio", with its errors by episode.
 
     `full`: corrected by products as far as the log goes, or by nothing if there is nothing to correct by.
+    `unsettled`: an error of its critic that no episode explains.
     """
 
     kind: str
     full: bool
     value: float
     errors: Episodes
+    unsettled: float
+
+
+RowWeights = Callable[[Problem], Rows]
+
+
+def evenly(problem: Problem) -> Rows:
+    """Every row counts the same."""
+    return np.ones(problem.dataset.num_transitions)
+
+
+def discounted(problem: Problem) -> Rows:
+    """γᵗ: rows count as they do in J.
+
+    Where π acts like the log, TD is a contraction in this norm, and rewards that γᵗ no longer sees do not disturb it.
+    """
+    return problem.discount**problem.dataset.step
 
 
 @dataclass(frozen=True)
 class Blend(ClosedForm):
-    """Critics on `num_draws` draws of `num_features` Fourier features, with each of the `ridges`.
+    """Critics on draws of `num_features` Fourier features, one for each of the `weights` of rows, with all `ridges`.
 
+    Where the TD errors of the first ones depend on the step by more than `clock` standard errors, something that is not
+    observed runs like a clock: one more draw then sees the step, too.
     `ratio` gives the weights of rows. `overlap`: how many standard errors apart two estimates may be by chance.
     Without a policy object there are no critics, and the answer is that of `ratio`; without μ there are no ratios, and
     the critics stand alone.
     """
 
     num_features: int = 200
-    num_draws: int = 2
+    weights: tuple[RowWeights, ...] = (evenly, discounted)
     ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
     ratio: AverageDICE = AverageDICE()
     overlap: float = 2.0
+    clock: float = 15.0
 
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         with threadpool_limits(1, "blas"):  # threads that wait for each other cost more than they bring
@@ -119,8 +147,9 @@ class Blend(ClosedForm):
         candidates = _candidates(problem, critics, None if weighting is None else weighting.weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
-        errors = np.array([candidate.errors for candidate in candidates])
-        found = combine(values, errors, full / full.sum(), overlap=self.overlap)
+        errors = _errors(candidates, len(critics))
+        reference = _reference(errors, full)
+        found = combine(values, errors, reference, overlap=self.overlap)
         shares = {
             f"share_by_{kind}": float(found.weights[[candidate.kind == kind for candidate in candidates]].sum())
             for kind in ("values", "products", "ratio")
@@ -141,7 +170,8 @@ class Blend(ClosedForm):
             critic=mean_critic,
             diagnostics={
                 "in_sample_error": found.standard_error,
-                "reference": float(values[full].mean()),
+                "reference": float(reference @ values),
+                "reference_error": float(np.linalg.norm(reference @ errors)),
                 **families,
                 **shares,
                 **({} if weighting is None else {"effective_episodes": problem.effective_episodes}),
@@ -151,11 +181,15 @@ class Blend(ClosedForm):
 
     def _critics(self, problem: Problem, key: jax.Array) -> Callable[[Draw], tuple[list[LinearCritic], Critic]]:
         """All critics of a draw; and the mean over ridges on the first features, to be asked about any state."""
-        linears = [
-            LinearProblem.of(problem, self.num_features, jax.random.fold_in(key, draw))
-            for draw in range(self.num_draws)
+        equations = [
+            self._equations(problem, jax.random.fold_in(key, number), weights)
+            for number, weights in enumerate(self.weights)
         ]
-        equations = [BoundedEquations.of(problem, linear) for linear in linears]
+        every = Draw.everything(problem)
+        first = _linear_critics(equations[0], equations[0].solve(self.ridges, every), every)
+        dependence = min(step_dependence(problem, critic.surprise) for critic in first)
+        if dependence > self.clock:
+            equations.append(self._equations(problem, jax.random.fold_in(key, len(equations)), evenly, with_step=True))
 
         def learn(draw: Draw) -> tuple[list[LinearCritic], Critic]:
             solutions = [one.solve(self.ridges, draw) for one in equations]
@@ -165,9 +199,30 @@ class Blend(ClosedForm):
                 for critic in _linear_critics(one, solved, draw)
             ]
             mean = np.mean([solution.theta for solution in solutions[0]], axis=0)
-            return critics, linears[0].critic(mean, equations[0].low, equations[0].high)
+            return critics, equations[0].linear.critic(mean, equations[0].low, equations[0].high)
 
         return learn
+
+    def _equations(
+        self, problem: Problem, key: jax.Array, weights: RowWeights, *, with_step: bool = False
+    ) -> BoundedEquations:
+        linear = LinearProblem.of(problem, self.num_features, key, with_step=with_step)
+        return BoundedEquations.of(problem, linear, weights(problem))
+
+
+def step_dependence(problem: Problem, surprise: Rows) -> float:
+    """By how many standard errors, over episodes, the mean of δ differs from 0 in some part of the episode.
+
+    A critic of states and actions leaves no such mean behind, unless what it cannot see depends on the step.
+    """
+    data = problem.dataset
+    parts = np.searchsorted(np.quantile(data.step, PARTS), data.step, side="right")
+    largest = 0.0
+    for part in np.unique(parts):
+        sums = np.bincount(problem.episode_index, np.where(parts == part, surprise, 0.0), data.num_episodes)
+        error = float(sums.std(ddof=1)) / np.sqrt(len(sums)) if len(sums) > 1 else 0.0
+        largest = max(largest, abs(float(sums.mean())) / error if error > 0 else 0.0)
+    return largest
 
 
 def _linear_critics(equations: BoundedEquations, solutions: list[Solution], draw: Draw) -> list[LinearCritic]:
@@ -182,12 +237,38 @@ def _linear_critics(equations: BoundedEquations, solutions: list[Solution], draw
     logged, answer = on_rows[:, : len(solutions)], on_rows[:, len(solutions) :]
     target = equations.reward[:, None] + equations.passed_on[:, None] * np.clip(after, low, high)
     surprise = draw.of_rows(target - np.clip(logged, low, high))
-    error = draw.of_rows(answer * (target - logged))
+    counted = equations.unit(draw) * equations.weights[:, None]
+    error = draw.of_rows(counted * answer * (target - logged))
     start = draw.of_episodes(np.clip(start, low, high))
     return [
-        LinearCritic(start[:, one], surprise[:, one], added_by_episode(draw.problem, error[:, one]))
-        for one in range(len(solutions))
+        LinearCritic(
+            start[:, one],
+            surprise[:, one],
+            added_by_episode(draw.problem, error[:, one]),
+            _spread(draw.mean_over_episodes(np.clip(linear.start @ solution.unsettled, low, high))),
+        )
+        for one, solution in enumerate(solutions)
     ]
+
+
+def _reference(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
+    """Weights of the fully corrected estimates, by their precision: one that is all noise must not hide a bias."""
+    variance = np.sum(errors**2, axis=1)
+    least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may claim no error at all
+    precision = full / np.maximum(variance, least) if least > 0 else full.astype(np.float64)
+    return precision / precision.sum()
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _errors(candidates: list[Candidate], num_critics: int) -> np.ndarray:
+    """Rows of errors for `combine`: by episode, and one more source for each critic that did not settle."""
+    by_episode = np.array([candidate.errors for candidate in candidates])
+    unsettled = np.array([candidate.unsettled for candidate in candidates]).reshape(num_critics, -1)
+    own = np.einsum("cn,cd->cnd", unsettled, np.eye(num_critics)).reshape(len(candidates), num_critics)
+    return np.hstack([by_episode, own])
 
 
 def _candidates(problem: Problem, critics: list[LinearCritic], weights: Rows | None) -> list[Candidate]:
@@ -202,19 +283,23 @@ class Products:
 
     weight: Rows  # γᵗ W_t
     noise: Rows  # γᵗ / √ESS_t
+    beyond: float  # the share of the weight that crosses the last truncation
     reaches: list[int]
     stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
 
     @staticmethod
     def of(problem: Problem) -> "Products":
         step = problem.dataset.step
-        products = np.exp(by_decision_over_mean(problem))
+        products = np.exp(by_decision_normalised(problem))
         reach = int(step[products > 0].max()) + 1
         discounted = problem.discount**step
         squares, num_alive = np.bincount(step, products**2), np.bincount(step)
         noise = np.sqrt(squares / num_alive)[step] / problem.dataset.num_episodes
         reaches = [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]
-        return Products(discounted * products, discounted * noise, reaches, np.searchsorted(reaches, step + 1))
+        last = (step == step.max()) & ~problem.dataset.terminated
+        beyond = float(problem.discount ** (step.max() + 1) * products[last].sum()) / problem.dataset.num_episodes
+        stage = np.searchsorted(reaches, step + 1)
+        return Products(discounted * products, discounted * noise, beyond, reaches, stage)
 
     def by_reach(self, values: Rows, group: Int[np.ndarray, " transition"], num_groups: int) -> np.ndarray:
         """Sums of the values of each group over the steps within each reach: [reach, group]."""
@@ -230,7 +315,7 @@ def _of_critic(
     direct = float(critic.start.mean())
     starts = critic.start - direct
     own = critic.error - critic.error.mean()
-    found = [Candidate("values", products is None, direct, (starts + own) / num_episodes)]
+    found = [Candidate("values", products is None, direct, (starts + own) / num_episodes, critic.unsettled)]
     if weights is None or products is None:
         return found
 
@@ -239,8 +324,10 @@ def _of_critic(
     scatter = products.by_reach(products.noise * critic.surprise, problem.episode_index, num_episodes)
     for reach, correction, scattered in zip(products.reaches, corrections, scatter, strict=True):
         errors = scattered + (starts + discount**reach * own) / num_episodes
-        found.append(Candidate("products", reach == products.reaches[-1], direct + float(correction), errors))
+        full, left = reach == products.reaches[-1], discount**reach
+        found.append(Candidate("products", full, direct + float(correction), errors, left * critic.unsettled))
 
     carried = added_by_episode(problem, weights * critic.surprise / (1 - discount))
-    errors = (starts + carried - carried.mean()) / num_episodes
-    return [*found, Candidate("ratio", False, direct + float(carried.mean()), errors)]
+    left = products.beyond
+    errors = (starts + carried - carried.mean() + left * own) / num_episodes
+    return [*found, Candidate("ratio", False, direct + float(carried.mean()), errors, left * critic.unsettled)]

@@ -13,42 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import get_lapack_funcs
 
+from ..models.systems import System
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .pair_features import LinearProblem, Rows, bounds
 
 MAX_SOLUTIONS = 8
 
-FACTOR, SUBSTITUTE = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
-
-
-class System:
-    """A θ = b, factored once for A and for its transpose; where A is singular, its pseudo-inverse takes over."""
-
-    def __init__(self, matrix: Float[np.ndarray, "feature feature"]) -> None:
-        self.factors, self.pivots, singular = FACTOR(matrix)
-        self.inverse = np.linalg.pinv(matrix) if singular else None
-
-    def solve(self, right: Rows) -> Rows:
-        if self.inverse is not None:
-            return np.asarray(self.inverse @ right)
-        return np.asarray(SUBSTITUTE(self.factors, self.pivots, right)[0])
-
-    def solve_transposed(self, right: Rows) -> Rows:
-        if self.inverse is not None:
-            return np.asarray(self.inverse.T @ right)
-        return np.asarray(SUBSTITUTE(self.factors, self.pivots, right, trans=1)[0])
-
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """θ of the last system, or the mean of the last few if they did not settle; v(s′) by it, before it is bounded."""
+    """θ of the last system, or the mean of the last few if they did not settle; v(s′) by it, before it is bounded.
+
+    `unsettled`: those last few; none if the last one settled.
+    """
 
     theta: Float[np.ndarray, " feature"]
     system: System
     after: Rows
+    unsettled: Float[np.ndarray, "feature solution"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +46,32 @@ class BoundedEquations:
     passed_on: Rows  # γ m
     differences: RowSums  # E[φ (φ − γ m φ′)ᵀ]
     earned: RowSums  # E[φ (1 − γ) r]
+    weights: Rows  # how much each row counts in these means
 
     @staticmethod
-    def of(problem: Problem, linear: LinearProblem) -> "BoundedEquations":
+    def of(problem: Problem, linear: LinearProblem, weights: Rows | None = None) -> "BoundedEquations":
         passed_on = problem.discount * ~problem.dataset.terminated
         reward = (1 - problem.discount) * problem.dataset.reward
+        if weights is None:
+            weights = np.ones(len(reward))
+        weighted = weights[:, None] * linear.logged
         return BoundedEquations(
             linear,
             *bounds(problem),
             reward,
             passed_on,
-            RowSums(problem, linear.logged, linear.logged - passed_on[:, None] * linear.after),
-            RowSums(problem, linear.logged, reward[:, None]),
+            RowSums(problem, weighted, linear.logged - passed_on[:, None] * linear.after),
+            RowSums(problem, weighted, reward[:, None]),
+            weights,
         )
 
     def solve(self, ridges: Sequence[float], draw: Draw) -> list[Solution]:
         """With each of the penalties on all but the constants."""
         linear = self.linear
-        share = draw.counts[self.differences.problem.episode_index] * self.passed_on / draw.num_rows
-        differences, earned = self.differences.mean(draw), self.earned.mean(draw)[:, 0]
+        unit = self.unit(draw)
+        times = self.weights * draw.counts[self.differences.problem.episode_index] * unit
+        share = times * self.passed_on / draw.num_rows
+        differences, earned = unit * self.differences.mean(draw), unit * self.earned.mean(draw)[:, 0]
         matrices = [differences + linear.penalty(ridge) for ridge in ridges]
         rights = [earned.copy() for _ in ridges]
         held = np.zeros((len(share), len(ridges)), np.int8)  # v(s′) at the lower bound (−1), free (0), at the upper (1)
@@ -104,10 +95,19 @@ class BoundedEquations:
                 held[rows, one] = now
             if not moving:
                 break
-        for one in moving:
-            thetas[one].append(np.mean(thetas[one][-MAX_SOLUTIONS // 2 :], axis=0))
+        unsettled = {one: np.column_stack(thetas[one][-MAX_SOLUTIONS // 2 :]) for one in moving}
+        for one, solutions in unsettled.items():
+            thetas[one].append(solutions.mean(axis=1))
             after[:, one] = linear.after @ thetas[one][-1]
-        return [Solution(thetas[one][-1], systems[one], after[:, one]) for one in range(len(ridges))]
+        none = np.empty((linear.features.size, 0))
+        return [
+            Solution(thetas[one][-1], systems[one], after[:, one], unsettled.get(one, none))
+            for one in range(len(ridges))
+        ]
+
+    def unit(self, draw: Draw) -> float:
+        """What makes the weights of a draw 1 on average, so that a ridge means the same on all of them."""
+        return 1 / float(draw.of_rows(self.weights).mean())
 
     def _bound(self, held: np.ndarray) -> np.ndarray:
         return np.where(held > 0, self.high, np.where(held < 0, self.low, 0.0))

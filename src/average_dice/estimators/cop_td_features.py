@@ -1,20 +1,21 @@
 """COP-TD on features: the flow of states through the log, solved at once.
 
-    E_D[φ(s) w(s)] = γ E_D[m ρ φ(s′) w(s)] + (1 − γ) E[φ(s₀)],        w = φᵀθ
+    E_D[φ(s) w(s)] = γ E_D[m ρ φ(s′) w(s)] / E_D[ρ] + (1 − γ) E[φ(s₀)],        w = φᵀθ
 
 the discounted form (Gelada & Bellemare, 2019) of COP-TD (Hallak & Mannor, 2017). It holds on a truncated log, too: the
-state after the cut is an arrival like any other. (As a regression of w(s_t) on γρ_{t−1}w(s_{t−1}) over the logged
-states, a form often seen, it would treat the cut as termination.)
+state after the cut is an arrival like any other. E_D[ρ] tends to 1; without it, its noise would make or lose mass at
+every step, and at a discount near 1 more than 1 − γ puts in. (As a regression of w(s_t) on γρ_{t−1}w(s_{t−1}) over the
+logged states, a form often seen, it would treat the cut as termination.)
 """
 
 from dataclasses import dataclass
 
 import jax
 
+from ..models.systems import solve
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .pair_features import solve
 from .state_features import StateFeatures
 from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
 
@@ -23,18 +24,21 @@ from .weighting import ValueRule, fit_of_state_ratio, flow_normalised
 class COPTDFeatures(ClosedForm):
     """On `num_features` Fourier features of the state with penalty `ridge`."""
 
+    revision = 2
+
     num_features: int = 300
     ridge: float = 1e-3
     value: ValueRule = flow_normalised
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         states = StateFeatures.of(problem, self.num_features, key)
-        arrivals = problem.discount * problem.ratio[:, None] * states.after
-        flow = RowSums(problem, states.logged - arrivals, states.logged)
+        gram = RowSums(problem, states.logged, states.logged)
+        arrivals = RowSums(problem, problem.discount * problem.ratio[:, None] * states.after, states.logged)
 
         def refit(draw: Draw) -> Fit:
             right = (1 - problem.discount) * draw.mean_over_episodes(states.start)
-            theta = solve(flow.mean(draw) + states.penalty(self.ridge), right)
+            flow = gram.mean(draw) - arrivals.mean(draw) / draw.problem.mean_ratio
+            theta = solve(flow + states.penalty(self.ridge), right)
             ratio = draw.of_rows(states.logged @ theta)
             return fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
 

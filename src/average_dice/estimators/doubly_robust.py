@@ -1,11 +1,12 @@
 """Doubly robust estimates: a critic, corrected by weighted temporal differences.
 
-    per decision      E[v(s₀)] + (1/K) Σ_rows γᵗ ρ_{0:t} δ_t
+    per decision      E[v(s₀)] + (1/K) Σ_rows γᵗ ρ_{0:t} δ_t / c_t
     weighted          the same with ρ_{0:t} over its mean over episodes at every t
     marginalised      E[v(s₀)] + mean of w ρ δ / (1 − γ)            δ = (1 − γ) r + γ m v(s′) − q(s, a)
 
 (Jiang & Li, 2016; Thomas & Brunskill, 2016; Kallus & Uehara, 2020.) If either the critic or the weights are right, so
-is the result. Rows before a cut bootstrap with v(s′): the critic stands for what lies beyond it.
+is the result, up to the last truncation. c_t is the share of episodes not yet truncated at step t: where some are
+truncated earlier than others, those that go on stand for them. After the last truncation the critic stands alone.
 """
 
 from dataclasses import dataclass
@@ -14,13 +15,12 @@ import jax
 import numpy as np
 
 from ..errors import NotApplicable, SettingError
-from ..labels import over_mean_at_step
 from ..problem import Problem
 from ..resampling import Draw
 from .average_dice import AverageDICE
 from .base import ClosedForm, Critic, Estimator, Fit, LoggedValues, Refit
 from .fqe import FittedQ
-from .importance_sampling import LogWeights, by_decision
+from .importance_sampling import LogWeights, by_decision, by_decision_normalised
 from .weighting import NO_OVERLAP, Rows, rescaled, weight_diagnostics
 
 
@@ -39,11 +39,6 @@ def surprise(problem: Problem, values: LoggedValues) -> Rows:
     return (1 - problem.discount) * problem.dataset.reward + problem.discount * values.after - values.q
 
 
-def by_decision_over_mean(problem: Problem) -> Rows:
-    """log of ρ_{0:t} over its mean over episodes at t."""
-    return over_mean_at_step(problem, by_decision(problem))
-
-
 def critic_of(fit: Fit, method: Estimator) -> Critic:
     """What the method says about states and actions."""
     if fit.critic is None:
@@ -60,8 +55,8 @@ class DoublyRobust(ClosedForm):
 
     @staticmethod
     def weighted() -> "DoublyRobust":
-        """A cut, early or late, needs no standing in: the critic knows what lies beyond it."""
-        return DoublyRobust(by_decision_over_mean)
+        """The weights are those of weighted per-decision importance sampling."""
+        return DoublyRobust(by_decision_normalised)
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
         refit_critic = self.critic.prepare(problem, key=key)

@@ -12,10 +12,11 @@ import jax
 import numpy as np
 
 from ..errors import NotApplicable
+from ..models.systems import solve
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .pair_features import bounds, solve
+from .pair_features import bounds
 from .state_features import StateFeatures
 from .weighting import NO_OVERLAP, Rows
 

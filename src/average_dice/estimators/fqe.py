@@ -6,8 +6,11 @@
 other away from the data. It needs π but not μ, and estimates the whole of J.
 
 Where the bound is not met, the limit is the solution of a linear system, that of LSTD-Q; where it is met, a constant
-takes the place of v. So the solution of these bounded equations comes close to the limit, and the iteration itself goes
-the rest of the way. Where no value meets its bound, the result is LSTD-Q's.
+takes the place of v. A solution of these bounded equations is a fixed point of the iteration. Where they do not settle,
+the iteration goes on from where they came to. Where no value meets its bound, the result is LSTD-Q's.
+
+The bounds are those of the logged rewards, and 0 if an episode of the log terminated: a policy that would terminate
+where the log never does is evaluated as if it went on.
 """
 
 from dataclasses import dataclass
@@ -15,18 +18,21 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from ..models.systems import System
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .bounded_q import BoundedEquations, System
+from .bounded_q import BoundedEquations
 from .pair_features import LinearProblem
 
-CONVERGED = 1e-5  # of the range of rewards
+CONVERGED = 1e-5  # of the range of rewards; times 1 − γ, since as many changes of that size may follow as 1 / (1 − γ)
 
 
 @dataclass(frozen=True)
 class FittedQ(ClosedForm):
     """On `num_features` Fourier features with penalty `ridge`, until nothing moves."""
+
+    revision = 2
 
     num_features: int = 200
     ridge: float = 1e-3
@@ -40,10 +46,13 @@ class FittedQ(ClosedForm):
 
         def refit(draw: Draw) -> Fit:
             solution = equations.solve([self.ridge], draw)[0]
+            if not solution.unsettled.size:
+                return linear.fit_of_values(solution.theta, low, high, draw, iterations=0.0)
             share = draw.counts[problem.episode_index] / draw.num_rows
             system = System(gram.mean(draw) + linear.penalty(self.ridge))
             after, iteration, change = np.clip(solution.after, low, high), 0, np.inf
-            while change > CONVERGED * (high - low) and iteration < self.max_iterations:
+            small = CONVERGED * (high - low) * (1 - problem.discount)
+            while change > small and iteration < self.max_iterations:
                 theta = system.solve((share * (equations.reward + equations.passed_on * after)) @ linear.logged)
                 last, after = after, np.clip(linear.after @ theta, low, high)
                 iteration, change = iteration + 1, float(np.abs(after - last).max())

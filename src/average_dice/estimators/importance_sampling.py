@@ -5,8 +5,9 @@
     WIS      IS with ρ_{0:T−1} divided by its mean over episodes
     WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; the dead keep their last product
 
-(Precup, Sutton & Singh, 2000.) Where π = μ and all cuts are at one length, all four are the discounted return of the
-log.
+(Precup, Sutton & Singh, 2000.) Where episodes are truncated at different lengths, the rows of step t are divided by the
+share of episodes that are not yet truncated there: those still observed stand for the others, up to the last
+truncation. After it rewards are ignored. Where π = μ, all four are the discounted return of the log.
 """
 
 from collections.abc import Callable
@@ -16,22 +17,22 @@ import jax
 import numpy as np
 
 from ..errors import NotApplicable
-from ..labels import log_watched, over_mean_at_step
+from ..labels import log_uncensored, over_mean_at_step
 from ..problem import LOWEST_LOG_PRODUCT, Problem
 from .base import Estimator, Fit
 from .weighting import NO_OVERLAP, NOTHING_BEYOND, Rows, is_cut, rescaled, weight_diagnostics
 
-LogWeights = Callable[[Problem], Rows]
+LogWeights = Callable[[Problem], Rows]  # over the share of episodes not yet truncated
 
 
 def by_episode(problem: Problem) -> Rows:
-    """log ρ_{0:T−1}, the same on every row of an episode."""
-    return problem.final_log_product[problem.episode_index]
+    """log ρ_{0:T−1} of the row's episode."""
+    return problem.final_log_product[problem.episode_index] - log_uncensored(problem)
 
 
 def by_decision(problem: Problem) -> Rows:
     """log ρ_{0:t}, the action at t included."""
-    return problem.log_product + problem.log_ratio
+    return problem.log_product + problem.log_ratio - log_uncensored(problem)
 
 
 def by_episode_normalised(problem: Problem) -> Rows:
@@ -44,8 +45,8 @@ def by_episode_normalised(problem: Problem) -> Rows:
 
 
 def by_decision_normalised(problem: Problem) -> Rows:
-    """log of ρ_{0:t} over its mean over episodes at t; those still watched stand for those cut before."""
-    return over_mean_at_step(problem, by_decision(problem)) - log_watched(problem)[problem.dataset.step]
+    """log of ρ_{0:t} over its mean over episodes at t."""
+    return over_mean_at_step(problem, problem.log_product + problem.log_ratio) - log_uncensored(problem)
 
 
 @dataclass(frozen=True)

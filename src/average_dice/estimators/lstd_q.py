@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 import jax
 
+from ..models.systems import solve
 from ..problem import Problem
 from ..resampling import Draw, RowSums
 from .base import ClosedForm, Fit, Refit
-from .pair_features import LinearProblem, bounds, solve
+from .pair_features import LinearProblem, bounds
 
 
 @dataclass(frozen=True)
 class LSTDQ(ClosedForm):
     """On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow."""
+
+    revision = 2
 
     num_features: int = 200
     ridge: float = 1e-3

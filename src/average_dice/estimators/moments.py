@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from .pair_features import solve
+from ..models.systems import solve
 
 
 def smallest_moments(

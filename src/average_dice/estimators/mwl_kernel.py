@@ -24,6 +24,8 @@ from .weighting import PairRule, fit_of_pair_ratio, flow_normalised_pairs
 class KernelMWL(ClosedForm):
     """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
 
+    revision = 2
+
     num_features: int = 200
     ridge: float = 1e-6
     value: PairRule = flow_normalised_pairs

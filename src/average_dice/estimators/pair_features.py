@@ -3,7 +3,7 @@
 On the scale of J a value q(s, a) is an average of rewards, whatever γ, and can lie no further out than they do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax
@@ -61,43 +61,52 @@ class LinearProblem:
     action: Int[np.ndarray, " transition"] | None  # the logged ones, if they are discrete
 
     @staticmethod
-    def of(problem: Problem, num_features: int, key: jax.Array) -> "LinearProblem":
+    def of(problem: Problem, num_features: int, key: jax.Array, *, with_step: bool = False) -> "LinearProblem":
+        """`with_step`: features see the step, too, as one more number beside the observation."""
         data = problem.dataset
         num_actions = number_of_actions(problem)
-        features = PairFeatures.draw(data.observation, data.action, num_actions, num_features, generator_from(key))
 
-        def expected(observations: np.ndarray) -> np.ndarray:
-            return features.expected(observations, *drawn_actions(problem, observations))
+        def beside(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
+            return np.column_stack([observations, step]) if with_step else observations
+
+        logged = beside(data.observation, data.step)
+        features = PairFeatures.draw(logged, data.action, num_actions, num_features, generator_from(key))
+
+        def expected(observations: np.ndarray, step: np.ndarray | int = 0) -> np.ndarray:
+            steps = np.broadcast_to(step, len(observations))
+            return features.expected(beside(observations, steps), *drawn_actions(problem, observations))
 
         return LinearProblem(
             features,
-            features(data.observation, data.action),
-            np.where(data.terminated[:, None], 0.0, expected(data.next_observation)),
+            features(logged, data.action),
+            np.where(data.terminated[:, None], 0.0, expected(data.next_observation, data.step + 1)),
             expected(problem.start_observation),
             expected,
             data.action if data.is_discrete else None,
         )
 
     def penalty(self, ridge: float) -> np.ndarray:
-        """λ I, without the constants."""
+        """λ I, without the constant."""
         return np.diag(np.where(self.features.free, 0.0, ridge))
 
     def add_arrivals(
         self, matrix: np.ndarray, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]
     ) -> None:
-        """Adds Σ weight φ φ′ᵀ over these rows; φ of a discrete action is zero outside of its block."""
-        for block, here in self.blocks(rows):
-            chosen = rows[here]
-            matrix[block] += (self.logged[chosen, block] * weight[here, None]).T @ self.after[chosen]
-
-    def blocks(self, rows: Int[np.ndarray, " some"]) -> Iterator[tuple[slice, np.ndarray]]:
-        """The features of each action, with those of the rows that have it; all of them for continuous actions."""
-        if self.action is None:
-            yield slice(None), np.ones(len(rows), bool)
+        """Adds Σ weight φ φ′ᵀ over these rows."""
+        if self.action is None or self.features.codes is None:
+            matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
             return
-        size = self.features.features.size
-        for action in range(self.features.size // size):
-            yield slice(action * size, (action + 1) * size), self.action[rows] == action
+        # φ of a discrete action is φ(s) times its code: one product of φ(s) serves every block
+        size, shared = self.features.features.size, self.features.codes[0, 0]
+        for action, code in enumerate(self.features.codes):
+            here = rows[self.action[rows] == action]
+            if not len(here):
+                continue
+            states = self.logged[here, :size] * (weight[self.action[rows] == action] / shared)[:, None]
+            found = states.T @ self.after[here]
+            for block, part in enumerate(code):
+                if part:
+                    matrix[block * size : (block + 1) * size] += part * found
 
     def fit_of_values(self, theta: Rows, low: float, high: float, draw: Draw, **diagnostics: float) -> Fit:
         """J = E[v(s₀)] with q = φᵀθ, kept within what rewards allow."""
@@ -117,11 +126,3 @@ class LinearProblem:
             lambda observations, actions: np.clip(self.features(observations, actions) @ theta, low, high),
             lambda observations: np.clip(self.expected(observations) @ theta, low, high),
         )
-
-
-def solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """x with matrix · x = vector; the smallest of them where there are many."""
-    try:
-        return np.linalg.solve(matrix, vector)
-    except np.linalg.LinAlgError:
-        return np.linalg.lstsq(matrix, vector)[0]

@@ -24,6 +24,7 @@ from ..randomness import generator_from
 from ..resampling import Draw, RowSums
 from .regression import Fitted, Inputs, Regression, Rows
 from .scaling import mean_and_std
+from .systems import solve
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))
 NUM_FOLDS = 6
@@ -49,14 +50,16 @@ class FourierFeatures:
     def prepare(
         self, problem: Problem, regression: Regression, *, key: jax.Array
     ) -> Callable[[Draw, Float[np.ndarray, " transition"]], Fitted]:
-        """A fit to the targets of any draw of episodes, with the features and the ridge of the whole log."""
+        """A fit to the targets of any draw of episodes, with the features, weights and ridge of the whole log."""
         whole = self.fit(regression, keys=[key], value_of=lambda f: float("nan"))[0]
         features = FeatureMap.draw(regression.inputs, self.num_features, generator_from(key))
+
+        weights = regression.unit_weights
 
         @cache
         def of_rows() -> tuple[Float[np.ndarray, "row feature"], RowSums]:
             phi = features(regression.inputs).astype(np.float64)
-            return phi, RowSums(problem, phi, phi)
+            return phi, RowSums(problem, weights[:, None] * phi, phi)
 
         def refit(draw: Draw, targets: Float[np.ndarray, " transition"]) -> Fitted:
             if draw.chosen is None:
@@ -64,7 +67,8 @@ class FourierFeatures:
             phi, gram = of_rows()
             sums = np.zeros((features.size + 1, features.size + 1))
             sums[:-1, :-1] = gram.mean(draw)
-            sums[:-1, -1] = draw.onto_rows(targets, len(phi)) @ phi / draw.num_rows
+            sums[:-1, -1] = (weights * draw.onto_rows(targets, len(phi))) @ phi / draw.num_rows
+            sums /= draw.of_rows(weights).mean()  # 1 on average on this draw, too
             theta = _solve(sums, whole.diagnostics["ridge"])
             return replace(
                 whole, rows=draw.of_rows(phi @ theta), predict=lambda inputs: _apply(features(inputs), theta)
@@ -76,7 +80,14 @@ class FourierFeatures:
         features = FeatureMap.draw(regression.inputs, self.num_features, generator)
         folds = _folds(regression.episode, generator)
         phis = list(pool.map(lambda rows: features(regression.inputs[rows]), folds))
-        sums = list(pool.map(lambda phi, rows: _sums(phi, regression.targets[rows]), phis, folds))
+        roots = None if regression.weights is None else np.sqrt(regression.unit_weights)
+        sums = list(
+            pool.map(
+                lambda phi, rows: _sums(phi, regression.targets[rows], None if roots is None else roots[rows]),
+                phis,
+                folds,
+            )
+        )
         ridge = _choose(self.ridges, sums, [len(rows) for rows in folds], pool)
         flat = len(self.ridges) > 1 and ridge == max(self.ridges)
         theta = _solve(np.sum(sums, axis=0), ridge * len(regression.targets))
@@ -145,8 +156,11 @@ def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarr
     return [np.flatnonzero(fold_of[episode] == fold) for fold in range(num_folds)]
 
 
-def _sums(phi: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(Φ y)ᵀ(Φ y) in float64: ΦᵀΦ with Φᵀy as its last row and column, and yᵀy in the corner."""
+def _sums(phi: np.ndarray, targets: np.ndarray, roots: np.ndarray | None) -> np.ndarray:
+    """(Φ y)ᵀ(Φ y) in float64: ΦᵀΦ with Φᵀy as its last row and column, and yᵀy in the corner.
+
+    `roots` of the weights of rows multiply both.
+    """
     num_rows, num_features = phi.shape
     sums = np.zeros((num_features + 1, num_features + 1))
     block = np.empty((min(BLOCK, num_rows), num_features + 1))
@@ -154,6 +168,8 @@ def _sums(phi: np.ndarray, targets: np.ndarray) -> np.ndarray:
         rows = block[: min(BLOCK, num_rows - start)]
         rows[:, :-1] = phi[start : start + BLOCK]
         rows[:, -1] = targets[start : start + BLOCK]
+        if roots is not None:
+            rows *= roots[start : start + BLOCK, None]
         sums += rows.T @ rows
     return sums
 
@@ -183,4 +199,4 @@ def _solve(sums: np.ndarray, penalty: float) -> np.ndarray:
     """Ridge regression from its sums; the constant is not penalised."""
     gram = sums[:-1, :-1].copy()
     gram.flat[len(gram) + 1 :: len(gram) + 1] += penalty
-    return np.linalg.solve(gram, sums[:-1, -1])
+    return solve(gram, sums[:-1, -1])

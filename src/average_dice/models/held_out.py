@@ -31,6 +31,7 @@ class HeldOut:
             regression.mass[~out],
             regression.mass_goal,
             regression.episode[~out],
+            None if regression.weights is None else regression.weights[~out],
         )
 
         def value_of_kept(f: Rows) -> float:

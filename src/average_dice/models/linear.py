@@ -1,8 +1,8 @@
 """The linear model f(x) = φ(x)ᵀθ: solved at once, or learnt one transition at a time as in the paper.
 
-    (E[φφᵀ] + λ₁ I + λ₂ āāᵀ) θ = E[φ y] + λ₂ b ā,        ā = E[a φ]
+    (E[ωφφᵀ] + λ₁ I + λ₂ āāᵀ) θ = E[ωφ y] + λ₂ b ā,        ā = E[a φ]
 
-With a = c this is −G⁻¹g of the paper, to which its incremental updates converge.
+With a = c and ω = 1 this is −G⁻¹g of the paper, to which its incremental updates converge.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from ..errors import SettingError
 from .regression import Fitted, Inputs, Regression, Rows
+from .systems import solve
 
 FeatureMap = Callable[[Inputs], Float[np.ndarray, "row feature"]]
 
@@ -39,14 +40,15 @@ class Linear:
     ) -> list[Fitted]:
         phi = self.features(regression.inputs)
         num_rows, num_features = phi.shape
+        weighted = phi * regression.unit_weights[:, None]
         mean_mass = phi.T @ regression.mass / num_rows
         curvature = (
-            phi.T @ phi / num_rows
+            weighted.T @ phi / num_rows
             + self.ridge * np.eye(num_features)
             + self.mass_weight * np.outer(mean_mass, mean_mass)
         )
-        pull = phi.T @ regression.targets / num_rows + self.mass_weight * regression.mass_goal * mean_mass
-        return [_fitted(self.features, phi, _solve(curvature, pull))] * len(keys)
+        pull = weighted.T @ regression.targets / num_rows + self.mass_weight * regression.mass_goal * mean_mass
+        return [_fitted(self.features, phi, solve(curvature, pull))] * len(keys)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class IncrementalLinear:
     """The paper's updates of θ and of the dual variable η, one logged transition after the other:
 
         η ← η + α λ₂ (a φᵀθ − b − η)
-        θ ← θ − α (φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
+        θ ← θ − α (ω φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
 
     with step sizes α_t = α₀ / (1 + t/t₀)^p (`step_size`, `delay`, `power`), whose sum diverges and whose squares' sum
     does not for ½ < p ≤ 1. The log is passed over `num_passes` times in its order.
@@ -83,6 +85,7 @@ class IncrementalLinear:
                 jnp.asarray(phi),
                 jnp.asarray(regression.targets),
                 jnp.asarray(regression.mass),
+                jnp.asarray(regression.unit_weights),
                 regression.mass_goal,
                 (self.ridge, self.mass_weight, self.step_size, self.delay, self.power),
                 num_passes=self.num_passes,
@@ -98,6 +101,7 @@ def _pass_over(
     phi: Float[Array, "row feature"],
     targets: Float[Array, " row"],
     mass: Float[Array, " row"],
+    weights: Float[Array, " row"],
     mass_goal: ArrayLike,
     settings: tuple[ArrayLike, ...],
     *,
@@ -106,28 +110,21 @@ def _pass_over(
     ridge, mass_weight, step_size, delay, power = settings
 
     def update(
-        state: tuple[Array, Array, Array], row: tuple[Array, Array, Array]
+        state: tuple[Array, Array, Array], row: tuple[Array, Array, Array, Array]
     ) -> tuple[tuple[Array, Array, Array], None]:
-        (theta, eta, time), (phi_t, y_t, a_t) = state, row
+        (theta, eta, time), (phi_t, y_t, a_t, weight_t) = state, row
         alpha = step_size / (1 + time / delay) ** power
         f_t = phi_t @ theta
-        descent = phi_t * (f_t - y_t) + mass_weight * eta * a_t * phi_t + ridge * theta
+        descent = weight_t * phi_t * (f_t - y_t) + mass_weight * eta * a_t * phi_t + ridge * theta
         ascent = mass_weight * (a_t * f_t - mass_goal - eta)
         return (theta - alpha * descent, eta + alpha * ascent, time + 1), None
 
     def one_pass(state: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
-        return jax.lax.scan(update, state, (phi, targets, mass))
+        return jax.lax.scan(update, state, (phi, targets, mass, weights))
 
     start = (jnp.zeros(phi.shape[1], phi.dtype), jnp.zeros((), phi.dtype), jnp.zeros((), phi.dtype))
     (theta, _, _), _ = jax.lax.scan(one_pass, start, None, length=num_passes)
     return theta
-
-
-def _solve(curvature: np.ndarray, pull: np.ndarray) -> np.ndarray:
-    try:
-        return np.linalg.solve(curvature, pull)
-    except np.linalg.LinAlgError:  # features that depend on each other, without ridge: the smallest solution
-        return np.linalg.lstsq(curvature, pull)[0]
 
 
 def _fitted(features: FeatureMap, phi: np.ndarray, theta: np.ndarray) -> Fitted:

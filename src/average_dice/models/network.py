@@ -69,6 +69,8 @@ class NetworkRegression:
             "y": _single(np.concatenate([one.regression.targets / one.unit for one in scaled])),
             "a": _single(np.concatenate([one.regression.mass for one in scaled])),
         }
+        if any(one.regression.weights is not None for one in scaled):
+            columns["weight"] = _single(np.concatenate([one.regression.unit_weights for one in scaled]))
         rows = np.split(np.arange(len(columns["y"])), np.cumsum([len(one.left_out) for one in scaled])[:-1])
         sees = None
         if len(scaled) > 1:
@@ -131,7 +133,8 @@ class NetworkRegression:
     def _loss(self, regression: Regression, f: Rows) -> float:
         """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
         missing = np.mean(regression.mass * f) - regression.mass_goal
-        return float(0.5 * np.mean((f - regression.targets) ** 2) + 0.5 * self.mass_weight * missing**2)
+        errors = (f - regression.targets) ** 2
+        return float(0.5 * np.mean(regression.unit_weights * errors) + 0.5 * self.mass_weight * missing**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +165,7 @@ class Scaled:
     def held_out_error(self, f: Rows) -> float:
         """On the rows left out; on all of them for a draw that has a single episode."""
         rows = self.left_out if self.left_out.any() else ~self.left_out
-        return float(np.mean((f - self.regression.targets)[rows] ** 2))
+        return float(np.mean(self.regression.unit_weights[rows] * (f - self.regression.targets)[rows] ** 2))
 
 
 def downhill(
@@ -178,7 +181,7 @@ def downhill(
 
     def loss(network: Perceptron) -> tuple[Float[Array, ""], Float[Array, ""]]:
         f = memory["offset"] + jax.vmap(network)(minibatch["x"])
-        error = 0.5 * jnp.mean((f - minibatch["y"]) ** 2)
+        error = 0.5 * jnp.mean(minibatch.get("weight", 1.0) * (f - minibatch["y"]) ** 2)
         penalty = 0.5 * settings["ridge"] * _square_norm(network)
         missing = jnp.mean(minibatch["a"] * f) - memory["goal"]
         return error + penalty + settings["mass_weight"] * dual * missing, missing

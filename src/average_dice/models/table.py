@@ -1,4 +1,4 @@
-"""The table: f(x) is the mean of the targets over the rows with that very x."""
+"""The table: f(x) is the (weighted) mean of the targets over the rows with that very x."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Table:
         self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
     ) -> list[Fitted]:
         states, index = np.unique(regression.inputs, axis=0, return_inverse=True)
-        return [self._fitted(states, index, regression.targets)] * len(keys)
+        return [self._fitted(states, index, regression.targets, regression.weights)] * len(keys)
 
     def prepare(self, regression: Regression) -> Callable[[Draw, Rows], Fitted]:
         """Fits to draws of the log's episodes, each with targets of its own."""
@@ -28,15 +28,21 @@ class Table:
 
         def refit(draw: Draw, targets: Rows) -> Fitted:
             seen, place = np.unique(draw.of_rows(index), return_inverse=True)
-            return self._fitted(states[seen], place, targets)
+            weights = None if regression.weights is None else draw.of_rows(regression.weights)
+            return self._fitted(states[seen], place, targets, weights)
 
         return refit
 
     def _fitted(
-        self, states: Float[np.ndarray, "state input"], index: Int[np.ndarray, " row"], targets: Rows
+        self,
+        states: Float[np.ndarray, "state input"],
+        index: Int[np.ndarray, " row"],
+        targets: Rows,
+        weights: Rows | None,
     ) -> Fitted:
         """`index`: the state of each row."""
-        means = np.bincount(index, targets) / np.bincount(index)
+        weighted = targets if weights is None else weights * targets
+        means = np.bincount(index, weighted) / np.bincount(index, weights)
 
         def predict(inputs: Inputs) -> Rows:
             both, place = np.unique(np.concatenate([states, inputs]), axis=0, return_inverse=True)
