@@ -12,7 +12,22 @@ from average_dice.benchmark.experiments import Trust
 from average_dice.benchmark.running import run_experiment
 from average_dice.inference.diagnostics import Diagnostics, Heavy
 
-SOUND = Diagnostics(0.01, 0.0, None, 0.0, 1.0, 0.1, 0, 1.0, 0.1, 0.8, 20.0, (), 0.3, (Heavy(3, 0.1),), (), 1.0, 0.1)
+SOUND = Diagnostics(
+    reward_range=1.0,
+    clipped_rewards=0.0,
+    largest_reward_share=0.01,
+    repeated_episodes=0.0,
+    unseen_actions=None,
+    beyond_cut=0.0,
+    mean_ratio=1.0,
+    mean_ratio_distance=0.1,
+    overlap=0.8,
+    effective_episodes=20.0,
+    pareto_k=0.3,
+    heaviest=(Heavy(3, 0.1),),
+    mass_found=1.0,
+    flow_residual=0.1,
+)
 
 
 def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):

@@ -77,6 +77,27 @@ def test_replicates_are_the_values_on_the_logs_drawn():
     np.testing.assert_allclose(found, expected)
 
 
+def test_random_features_are_drawn_anew_for_some_of_the_resamples():
+    """Copies of one episode: every resample is the same log, and only the features make a difference."""
+    generator = np.random.default_rng(0)
+    walk = np.cumsum(generator.normal(size=(21, 2)), axis=0)
+    log = ad.LoggedDataset.from_arrays(
+        episode=np.repeat(np.arange(12), 20),
+        observation=np.tile(walk[:-1], (12, 1)),
+        action=np.tile(generator.integers(0, 2, 20), 12),
+        reward=np.tile(np.sin(walk[:-1, 0]), 12),
+        next_observation=np.tile(walk[1:], (12, 1)),
+        terminated=np.zeros(240, bool),
+        behaviour_log_prob=np.full(240, np.log(0.5)),
+    )
+    problem = ad.Problem(log, ad.CategoricalPolicy(lambda observations: observations), 0.9)
+    draws = list(drawn_episodes(12, 8, seed=0))
+    found = replicate(FittedQ(10), problem, draws, key=KEY)
+    assert len(np.unique(found.round(10))) == 4
+    np.testing.assert_allclose(found[::2], found[1::2], rtol=1e-9)  # two resamples have one draw of features
+    assert np.ptp(replicate(FittedQ(10), problem, draws, key=KEY, feature_draws=1)) < 1e-9
+
+
 @pytest.mark.slow
 def test_the_spread_of_the_replicates_is_that_of_other_logs():
     """Weighted per-decision IS: the bootstrap's spread on a log, against the spread over 150 logs."""
@@ -289,7 +310,7 @@ def test_without_choices_weights_are_those_of_the_policy_itself(name):
     assert draws == pytest.approx(draw_values(method, problem, 2, 0, key=KEY), rel=1e-6)
 
 
-@pytest.mark.parametrize("method", [FittedQ(20, 1e-9), Blend(20, 2, ridges=(1e-9, 1e-8))], ids=["fqe", "blend"])
+@pytest.mark.parametrize("method", [FittedQ(20, 1e-9), Blend(20, ridges=(1e-9, 1e-8))], ids=["fqe", "blend"])
 def test_without_choices_critics_learn_the_values_of_states(method):
     """On every trajectory as often as it comes: all of J(μ), of which a good part lies beyond the cut."""
     mdp = replace(tiny(), target=tiny().behaviour)

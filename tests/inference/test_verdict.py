@@ -149,15 +149,31 @@ def test_without_probabilities_of_the_log(case):
 
 
 def test_parts_that_disagree_and_a_flow_out_of_balance():
-    sound = Diagnostics(0.01, 0.0, None, 0.0, 1.0, 0.1, 0, 1.0, 0.1, 0.8, 20.0, (), 0.3, (), (), 1.0, 0.1)
+    sound = Diagnostics(
+        reward_range=1.0,
+        clipped_rewards=0.0,
+        largest_reward_share=0.01,
+        repeated_episodes=0.0,
+        unseen_actions=None,
+        beyond_cut=0.0,
+        mean_ratio=1.0,
+        mean_ratio_distance=0.1,
+        overlap=0.8,
+        effective_episodes=20.0,
+        pareto_k=0.3,
+        mass_found=1.0,
+        flow_residual=0.1,
+    )
 
-    def level(values=1.0, width=0.2, **changes):
-        parts = {"by_values": values, "by_products": 1.0}
+    def level(values=1.0, width=0.2, noise=0.3, **changes):
+        parts = {"by_values": values, "by_products": 1.0, "reference_error": noise}
         estimate = Estimate(1.0, 1.0 - width / 2, 1.0 + width / 2, 0.95, diagnostics=parts)
         return judge(estimate, replace(sound, **changes), 40)
 
-    assert level().level == level(values=1.5).level == "supported"
-    assert "more than three widths" in level(values=1.7).reasons[0]
+    assert level().level == level(values=1.5).level == "supported"  # within twice the noise of the products
+    assert "more apart than chance explains" in level(values=1.7).reasons[0]
+    assert level(values=1.5, noise=0.2).level == "weak"
+    assert level(values=1.15, noise=0.01).level == "supported"  # within the interval's own width
     assert level(values=1.015, width=0.001).level == "supported"  # a hundredth is beyond chance, but small
     assert level(values=1.03, width=0.001).level == "weak"
     assert [level(beyond_cut=share).level for share in (0.04, 0.2, 0.35)] == ["supported", "weak", "not supported"]
@@ -168,6 +184,22 @@ def test_parts_that_disagree_and_a_flow_out_of_balance():
     less, more = (level(mean_ratio=mean, mean_ratio_distance=9.0) for mean in (0.7, 1.3))
     assert "or the policy does what the log never shows" in less.reasons[0]
     assert more.reasons[0].endswith("probabilities are wrong")
+    assert [
+        level(worst_step=3, worst_step_ratio=mean, worst_step_distance=far).level
+        for mean, far in ((0.5, 4.0), (0.9, 6.0), (0.5, 6.0))
+    ] == ["supported", "weak", "not supported"]
+    masses = [{"missing_mass": 0.5, "excess_mass": 0.0}, {"missing_mass": 0.01, "excess_mass": 0.0}]
+    assert [level(balance=6.0, **mass).level for mass in masses] == ["not supported", "weak"]
+    assert level(balance=4.0, **masses[0]).level == "supported"
+    assert "leaves what the log shows" in level(balance=6.0, **masses[0]).reasons[0]
+    assert "more than 1" in level(balance=6.0, missing_mass=0.0, excess_mass=0.2).reasons[0]
+    for name in ("memory", "truncation", "trend", "neighbours"):
+        assert [level(**{name: far}).level for far in (4.9, 5.1)] == ["supported", "weak"]
+    assert [level(clipped_rewards=share).level for share in (0.04, 0.06)] == ["supported", "weak"]
+    assert "every resample" in level(width=0.0).reasons[0]
+    assert level(width=0.0, reward_range=0.0).level == "supported"  # all rewards are the same, and not 0
+    zero = judge(Estimate(0.0, 0.0, 0.0, 0.95), replace(sound, reward_range=0.0), 40)
+    assert zero.reasons == ("every reward in the log is 0",)
     assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state")
 
 

@@ -1,7 +1,8 @@
 """The bootstrap over whole episodes: what the method would have said had the log been another one like it.
 
-Rows of an episode hang together, so episodes are drawn, with replacement, and the method is refitted to each draw. The
-same number of draws and the same seed give the same episodes for every method and every policy: differences between two
+Rows of an episode hang together, so episodes are drawn, with replacement, and the method is refitted to each draw.
+Random features are drawn anew for each quarter of the draws: the estimate depends on them, too. The same number of
+draws and the same seed give the same episodes and features for every method and every policy: differences between two
 of them are then differences between pairs.
 """
 
@@ -23,6 +24,7 @@ from ..progress import part, report
 from ..resampling import Block, Draw
 
 BLOCK = 25  # draws, of closed forms, whose sums are formed at once
+NUM_FEATURE_DRAWS = 4  # random features are drawn anew so often, so that the interval counts their chance, too
 AT_ONCE = 10  # draws, of methods that train …
 ROWS_AT_ONCE = 200_000  # … but no more than have so many rows together: networks are asked about all of them
 MOST_GROUPS = 50  # of episodes, one of which at a time is left out
@@ -40,21 +42,33 @@ def left_out_episodes(num_episodes: int) -> list[Int[np.ndarray, " kept"]]:
 
 
 def replicate(
-    method: Estimator, problem: Problem, draws: Sequence[Int[np.ndarray, " drawn"]], *, key: jax.Array
+    method: Estimator,
+    problem: Problem,
+    draws: Sequence[Int[np.ndarray, " drawn"]],
+    *,
+    key: jax.Array,
+    feature_draws: int = NUM_FEATURE_DRAWS,
 ) -> Float[np.ndarray, " draw"]:
     """The method's value on each draw of episodes; NaN where it is not applicable."""
     if method.trains:
         return _trained(method, problem, draws, key)
     values: list[float] = []
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:  # a draw a thread, not a row
-        refit = method.prepare(problem, key=key)
-        blocks = [Block(problem, draws[first : first + BLOCK]) for first in range(0, len(draws), BLOCK)]
-        _value(refit, blocks[0].draw(0))  # alone: it forms what all of them share
-        for block in blocks:
-            for value in pool.map(partial(_value_of, refit, block), range(len(block.chosen))):
-                values.append(value)
-                report(len(values), len(draws))
+        for number, some in enumerate(_in_groups(draws, feature_draws)):
+            refit = method.prepare(problem, key=key if number == 0 else jax.random.fold_in(key, number))
+            blocks = [Block(problem, some[first : first + BLOCK]) for first in range(0, len(some), BLOCK)]
+            _value(refit, blocks[0].draw(0))  # alone: it forms what all of them share
+            for block in blocks:
+                for value in pool.map(partial(_value_of, refit, block), range(len(block.chosen))):
+                    values.append(value)
+                    report(len(values), len(draws))
     return np.array(values)
+
+
+def _in_groups(draws: Sequence[np.ndarray], number: int) -> list[Sequence[np.ndarray]]:
+    """Draws that have their random features in common."""
+    size = -(-len(draws) // number)
+    return [draws[first : first + size] for first in range(0, len(draws), size)]
 
 
 def _trained(

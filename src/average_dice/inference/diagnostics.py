@@ -17,12 +17,13 @@ from jaxtyping import Float
 from ..data import LoggedDataset
 from ..errors import NotApplicable
 from ..estimators.average_dice import AverageDICE
-from ..estimators.doubly_robust import by_decision_over_mean
+from ..estimators.importance_sampling import by_decision_normalised
 from ..estimators.weighting import Rows, flow_mass
-from ..labels import log_watched
+from ..labels import log_uncensored
 from ..models.scaling import mean_and_std
 from ..problem import Problem
 from ..randomness import generator_from
+from . import assumptions
 from .tails import pareto_k
 
 NUM_HEAVIEST = 5
@@ -45,17 +46,26 @@ class Diagnostics:
     """None where the log or the policy does not say.
 
     - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1, where it belongs.
-    - `worst_step`: the early step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
+    - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
     - `overlap`: the mean of min(1, ρ), 1 if π acts as the log does and 0 if never: 1 minus the distance of the two.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: which of them carry most; `weights`: all of them, as shares.
+    - `balance`, `missing_mass`, `excess_mass`: how many standard errors E[ρ | s, t] is from 1, and how much of π's
+      discounted weight is lost or made thereby.
+    - `memory`, `truncation`, `trend`, `neighbours`: how many standard errors the log is from what it is taken for:
+      actions drawn with the recorded probabilities, truncation that does not look at what happened, episodes that are
+      alike and independent (see `assumptions`).
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
     - `beyond_cut`: the share of the discounted weight that flows over a cut beyond which hardly any episode goes on.
     - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
+    - `reward_range`: the largest reward minus the least; `clipped_rewards`: the share of rows at either of them, where
+      the others are all different.
     - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
     """
 
+    reward_range: float
+    clipped_rewards: float
     largest_reward_share: float
     repeated_episodes: float
     unseen_actions: float | None
@@ -71,6 +81,13 @@ class Diagnostics:
     pareto_k: float | None = None
     heaviest: tuple[Heavy, ...] = ()
     weights: tuple[float, ...] = ()
+    balance: float | None = None
+    missing_mass: float | None = None
+    excess_mass: float | None = None
+    memory: float | None = None
+    truncation: float | None = None
+    trend: float | None = None
+    neighbours: float | None = None
     mass_found: float | None = None
     flow_residual: float | None = None
 
@@ -79,20 +96,26 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     """All of it, from the log and the policy alone."""
     data = problem.dataset
     of_log = Diagnostics(
+        float(np.ptp(data.reward)),
+        clipped_rewards(data.reward),
         largest_reward_share(data.reward),
         repeated_episodes(data),
         unseen_actions(problem),
-        beyond_cut(problem, 1 / watched(problem)),
+        beyond_cut(problem, np.exp(-log_uncensored(problem))),
+        truncation=assumptions.truncation(data),
+        trend=assumptions.trend(problem),
+        neighbours=assumptions.neighbours(problem),
     )
     try:
-        products = np.exp(by_decision_over_mean(problem))
+        products = np.exp(by_decision_normalised(problem))
     except NotApplicable:
         return of_log
-    weights = episode_weights(problem, products / watched(problem))
+    weights = episode_weights(problem, products)
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
     mean, distance = mean_ratio(problem)
     step, step_ratio, step_distance = worst_step(problem)
+    balance = assumptions.balance(problem, key=key)
     return replace(
         of_log,
         mean_ratio=mean,
@@ -100,6 +123,10 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         worst_step=step,
         worst_step_ratio=step_ratio,
         worst_step_distance=step_distance,
+        balance=balance.distance,
+        missing_mass=balance.missing,
+        excess_mass=balance.excess,
+        memory=assumptions.memory(problem),
         overlap=float(np.minimum(1.0, problem.ratio).mean()),
         effective_episodes=effective_number(weights),
         by_step=tuple(effective_by_step(problem, products)),
@@ -107,7 +134,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
         weights=tuple(float(share) for share in np.sort(shares)[::-1]),
         mass_found=mass_found(problem, key),
-        beyond_cut=beyond_cut(problem, products / watched(problem)),
+        beyond_cut=beyond_cut(problem, products),
         flow_residual=flow_residual(problem, key),
     )
 
@@ -120,7 +147,7 @@ def mean_ratio(problem: Problem) -> tuple[float, float]:
 
 
 def worst_step(problem: Problem) -> tuple[int, float, float]:
-    """Of the steps that count most, γᵗ > ½, the one whose mean of ρ lies the most standard errors from 1.
+    """Of the steps that count, γᵗ > 1/10, the one whose mean of ρ lies the most standard errors from 1.
 
     What μ never does at some step, and π does, takes that much off the mean there, and may vanish in the mean over all.
     The error is taken from the spread of all rows if that of the step is less: at some step of many an action that is
@@ -128,7 +155,7 @@ def worst_step(problem: Problem) -> tuple[int, float, float]:
     """
     data = problem.dataset
     spread = float(problem.ratio.std())
-    last = min(int(np.log(0.5) / np.log(problem.discount)), int(data.lengths.max()) - 1)
+    last = min(int(np.log(0.1) / np.log(problem.discount)), int(data.lengths.max()) - 1)
     found = []
     for step in range(last + 1):
         ratio = problem.ratio[data.step == step]
@@ -143,11 +170,6 @@ def _distance(apart: Float[np.ndarray, " episode"], least_spread: float) -> floa
         return 0.0
     error = max(float(apart.std(ddof=1)), least_spread) / np.sqrt(len(apart))
     return min(abs(float(apart.mean())) / max(error, 1e-300), FURTHEST)
-
-
-def watched(problem: Problem) -> Rows:
-    """The share of episodes that are not yet cut at the step of each row."""
-    return np.exp(log_watched(problem))[problem.dataset.step]
 
 
 def episode_weights(problem: Problem, products: Rows) -> Episodes:
@@ -242,6 +264,14 @@ def largest_reward_share(reward: Rows) -> float:
     """What the row furthest from the mean adds to the variance of rewards."""
     squares = (reward - reward.mean()) ** 2
     return float(squares.max() / squares.sum()) if squares.any() else 0.0
+
+
+def clipped_rewards(reward: Rows) -> float:
+    """The share of rows that have the least or the largest reward, where at least half of the rest never repeat."""
+    inner = reward[(reward > reward.min()) & (reward < reward.max())]
+    if len(np.unique(inner)) < 0.5 * max(len(inner), 1) or len(inner) < 0.1 * len(reward):
+        return 0.0
+    return 1 - len(inner) / len(reward)
 
 
 def repeated_episodes(data: LoggedDataset) -> float:

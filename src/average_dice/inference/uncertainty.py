@@ -21,6 +21,7 @@ from ..errors import NotApplicable, SettingError
 from ..estimators import BehaviourReturn, DoublyRobust, Estimator, Fit, ImportanceSampling, MarginalisedDoublyRobust
 from ..estimators.importance_sampling import by_decision, by_episode
 from ..estimators.weighting import is_cut
+from ..labels import log_uncensored
 from ..problem import Problem
 from . import influence
 from .bootstrap import drawn_episodes, left_out_episodes, replicate
@@ -99,7 +100,8 @@ def bias_corrected_interval(
     """BCa: refits without each episode (or group of episodes) besides the draws."""
     if problem.dataset.num_episodes < 2:
         raise SettingError("an interval takes at least two episodes.")
-    left_out = replicate(method, problem, left_out_episodes(problem.dataset.num_episodes), key=key)
+    others = left_out_episodes(problem.dataset.num_episodes)
+    left_out = replicate(method, problem, others, key=key, feature_draws=1)  # what moves is the episode left out
     return bias_corrected(fit.value, replicates[np.isfinite(replicates)], left_out[np.isfinite(left_out)], level)
 
 
@@ -111,7 +113,7 @@ def _independent_values(
         match method:
             case BehaviourReturn():
                 data, discount = problem.dataset, problem.discount
-                discounted = (1 - discount) * discount**data.step * data.reward
+                discounted = (1 - discount) * discount**data.step * np.exp(-log_uncensored(problem)) * data.reward
                 return np.bincount(problem.episode_index, discounted, data.num_episodes)
             case ImportanceSampling() if method.log_weights in (by_episode, by_decision):
                 return influence.of_weighted_rewards(problem, fit)

@@ -59,9 +59,59 @@ def wrong_probabilities(estimate: Estimate, found: Diagnostics, num_episodes: in
 def hole_at_a_step(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     """… and at every step."""
     step, mean, distance = found.worst_step, found.worst_step_ratio, found.worst_step_distance
-    if mean is None or distance is None or distance < SURE or abs(mean - 1) < 0.2:
+    if mean is None or distance is None or distance < SURE:
         return None
-    return Finding(NOT_SUPPORTED, f"at step {step} ratios average {_off_one(mean)}", _remedy_off_one(mean))
+    level = NOT_SUPPORTED if abs(mean - 1) > 0.2 else WEAK
+    return Finding(level, f"at step {step} ratios average {_off_one(mean)}", _remedy_off_one(mean))
+
+
+def unbalanced_ratios(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """… and at every state."""
+    balance, missing, excess = found.balance, found.missing_mass, found.excess_mass
+    if balance is None or missing is None or excess is None or balance < SURE:
+        return None
+    level = NOT_SUPPORTED if max(missing, excess) > 0.05 else WEAK
+    if excess > missing:
+        reason = "at some states ratios average more than 1: the log's or the policy's probabilities are wrong"
+        return Finding(level, reason, CHECK_PROBABILITIES)
+    reason = f"with probability {min(missing, 1.0):.1%} the policy leaves what the log shows: there it is unknown"
+    return Finding(level, reason, f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}")
+
+
+def actions_with_memory(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.memory is None or found.memory < SURE:
+        return None
+    reason = "logged actions depend on earlier ones in a way that the recorded probabilities do not show"
+    return Finding(WEAK, reason, "record the probabilities that the actions were drawn with, and what they depended on")
+
+
+def informative_truncation(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.truncation is None or found.truncation < SURE:
+        return None
+    reason = "whether an episode is truncated depends on what happened in it"
+    return Finding(WEAK, reason, "record why episodes end; those that failed or finished are terminated, not truncated")
+
+
+def dependent_episodes(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.trend is not None and found.trend >= SURE:
+        reason = "what episodes earn changes over the log: its first part speaks of other conditions than its last"
+        return Finding(WEAK, reason, "evaluate on the part of the log that is like the present")
+    if found.neighbours is not None and found.neighbours >= SURE:
+        reason = "episodes resemble the ones before them: they are not independent, and intervals are too narrow"
+        return Finding(WEAK, reason, "give all rows of one person or machine one episode number, or log more of them")
+    return None
+
+
+def no_width(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    """An interval without width is one that resampling cannot give: the value sits at a bound of the rewards."""
+    if estimate.lower is None or estimate.upper is None or estimate.value is None:
+        return None
+    if found.reward_range == 0:
+        return None if estimate.value else Finding(WEAK, "every reward in the log is 0", MORE_EPISODES)
+    if estimate.upper - estimate.lower > 1e-6 * found.reward_range:
+        return None
+    reason = "every resample of the log gives the same value, at a bound of the logged rewards"
+    return Finding(WEAK, reason, MORE_EPISODES)
 
 
 def _off_one(mean: float) -> str:
@@ -139,6 +189,13 @@ def wild_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> F
     return Finding(WEAK, reason, "check that reward; if it is right, log more of what led to it")
 
 
+def clipped_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
+    if found.clipped_rewards <= 0.05:
+        return None
+    reason = f"{found.clipped_rewards:.0%} of the rewards are the least or the largest one: they look clipped"
+    return Finding(WEAK, reason, "log the rewards as they are; a value of clipped rewards is not one of the rewards")
+
+
 def repeats(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     if found.repeated_episodes <= 0.01:
         return None
@@ -147,15 +204,19 @@ def repeats(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Findin
 
 
 def disagreement(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
-    """Values learnt by a critic and products of ratios must tell much the same story, beyond chance and by size."""
+    """Values learnt by a critic and products of ratios must tell much the same story, beyond chance and by size.
+
+    Chance is that of the products: where they are noisy, a critic may be wrong by as much, and its narrow interval
+    would not know.
+    """
     values, products = estimate.diagnostics.get("by_values"), estimate.diagnostics.get("by_products")
     if values is None or products is None or estimate.lower is None or estimate.upper is None:
         return None
     gap, size = abs(values - products), max(abs(values), abs(products))
-    if gap <= 3 * (estimate.upper - estimate.lower) or gap <= 0.02 * size:
+    width, noise = estimate.upper - estimate.lower, estimate.diagnostics.get("reference_error", 0.0)
+    if gap <= 0.02 * size or (gap <= 3 * width and gap <= max(width, 2 * noise)):
         return None
-    apart = f"learnt values say {values:.4g} and products of ratios {products:.4g}"
-    reason = f"{apart}, more than three widths of the interval apart"
+    reason = f"learnt values say {values:.4g} and products of ratios {products:.4g}: more apart than chance explains"
     return Finding(WEAK, reason, MORE_EPISODES)
 
 
@@ -163,6 +224,11 @@ Rule = Callable[[Estimate, Diagnostics, int], Finding | None]
 RULES: tuple[Rule, ...] = (
     wrong_probabilities,
     hole_at_a_step,
+    unbalanced_ratios,
+    actions_with_memory,
+    informative_truncation,
+    dependent_episodes,
+    no_width,
     unknown_probabilities,
     unseen_actions,
     little_overlap,
@@ -171,6 +237,7 @@ RULES: tuple[Rule, ...] = (
     unbalanced_flow,
     disagreement,
     wild_rewards,
+    clipped_rewards,
     repeats,
 )
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from ..wording import short
 
+SURE = "below 5"
+
 
 def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     """(what, how much, what is good)."""
@@ -15,7 +17,13 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("overlap of the policy with the log", _share(found["overlap"]), "the more the better; below 30 % little"),
         ("policy's actions that were never logged", _share(found["unseen_actions"]), "0 %"),
         ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
-        ("mean ratio at the early step furthest from 1", _at_step(found), "1"),
+        ("mean ratio at the step furthest from 1", _at_step(found), "1"),
+        ("mean ratio by state and step, from 1", _errors(found.get("balance")), SURE),
+        ("policy's weight that leaves the log", _lost(found), "none"),
+        ("actions that depend on earlier ones", _errors(found.get("memory")), SURE),
+        ("truncation that depends on what happened", _errors(found.get("truncation")), SURE),
+        ("returns that change over the log", _errors(found.get("trend")), SURE),
+        ("episodes that resemble the one before", _errors(found.get("neighbours")), SURE),
         ("effective episodes", short(found["effective_episodes"]), "3 or more"),
         ("Pareto k̂ of the weights", short(found["pareto_k"]), "below 0.7"),
         ("heaviest episodes", heaviest or "–", "no share near 50 %"),
@@ -23,6 +31,7 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("weight beyond the cut", _share(found["beyond_cut"]), "below 5 %"),
         ("flow residual on episodes left out", short(found["flow_residual"]), "0; above 1 too much"),
         ("variance of rewards by a single row", _share(found["largest_reward_share"]), "below 20 %"),
+        ("rewards at the least or the largest", _clipped(found), "below 5 %"),
         ("episodes that are copies", _share(found["repeated_episodes"]), "0 %"),
     ]
     return [row for row in rows if row[1] != "–"]
@@ -59,6 +68,20 @@ def _at_step(found: Mapping[str, Any]) -> str:
     if ratio is None:
         return "–"
     return f"{_number(ratio, found['worst_step_distance'])}, at step {found['worst_step']}"
+
+
+def _errors(distance: float | None) -> str:
+    return "–" if distance is None else f"{distance:.1f} standard errors"
+
+
+def _lost(found: Mapping[str, Any]) -> str:
+    """Only where it is more than chance: elsewhere the number is noise."""
+    balance, missing = found.get("balance"), found.get("missing_mass")
+    return "–" if balance is None or missing is None or balance < 5 else _share(min(max(missing, 0.0), 1.0))
+
+
+def _clipped(found: Mapping[str, Any]) -> str:
+    return _share(found.get("clipped_rewards") or None)
 
 
 def _share(value: float | None) -> str:
