@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
+.PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -60,6 +60,9 @@ screenshots: $(VENV)/browser            ## make the pictures of the report in th
 
 coverage: $(VENV)/dev            ## how often intervals contain the truth on exact MDPs (an hour and a half; goes on where it stopped)
 	$(BIN)/python tools/interval_coverage.py
+
+misleading: $(VENV)/dev            ## evaluate logs that mislead, and make their page again (half an hour; goes on where it stopped)
+	$(BIN)/python tools/misleading.py
 
 steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)
 	$(BIN)/python tools/steps.py

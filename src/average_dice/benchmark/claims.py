@@ -221,6 +221,10 @@ OFF = (
     "labels are products of up to a hundred ratios, a few rows have nearly all of their sum: what is learnt from them "
     "is off, and never settles"
 )
+STRONGER = (
+    "; and its rivals are stronger here than in the paper, by flow normalisation, optimistic steps and averages of "
+    "what they find, while it is taken literally"
+)
 SETTLED = (
     "with flow normalisation, optimistic steps and averages of what they find, saddle points need far fewer steps here "
     "than TD, whose slow copy takes thousands to forget where it began"
@@ -231,9 +235,9 @@ ON_ITS_WAY = (
 )
 
 CLAIMS: tuple[tuple[str, str, Callable[[list[Row]], Verdict], str], ...] = (
-    ("Dominant on most tasks at γ = 0.95", "main", dominant, OFF),
-    ("Comparable on Hopper and CartPole", "main", comparable_on_two, OFF),
-    ("Fastest to a stable error", "main", fastest, SWINGS),
+    ("Dominant on most tasks at γ = 0.95", "main", dominant, OFF + STRONGER),
+    ("Comparable on Hopper and CartPole", "main", comparable_on_two, OFF + STRONGER),
+    ("Fastest to a stable error", "main", fastest, SWINGS + STRONGER),
     ("Most other ratio methods are worse than TD", "main", others_below_td, SETTLED),
     ("SR-DICE is comparable to TD", "main", sr_dice_comparable, ON_ITS_WAY),
     ("Sensitive to the discount", "robustness", sensitive_to_discount, f"it is as wrong at every discount: {OFF}"),

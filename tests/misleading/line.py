@@ -1,0 +1,132 @@
+"""A real state that moves linearly with Gaussian noise: every reward has a mean in closed form."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+import average_dice as ad
+
+from .worlds import Columns, returns
+
+
+@dataclass(frozen=True)
+class Linear:
+    """weight · x"""
+
+    weight: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.weight * x
+
+    def mean(self, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return self.weight * centre
+
+
+@dataclass(frozen=True)
+class Square:
+    """weight · x²"""
+
+    weight: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.weight * x**2
+
+    def mean(self, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return self.weight * (centre**2 + spread**2)
+
+
+@dataclass(frozen=True)
+class Between:
+    """weight where low < x < high, and 0 elsewhere"""
+
+    weight: float
+    low: float
+    high: float = np.inf
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.weight * ((x > self.low) & (x < self.high))
+
+    def mean(self, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return self.weight * (ndtr((self.high - centre) / spread) - ndtr((self.low - centre) / spread))
+
+
+Term = Linear | Square | Between
+
+
+@dataclass(frozen=True)
+class Act:
+    """a ~ N(bias + gain · s, std²)"""
+
+    bias: float = 0.0
+    gain: float = 0.0
+    std: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """s′ = keep · s + push · a + N(0, noise²): s and a are Gaussian at every step, so mean rewards are known."""
+
+    target: Act
+    behaviour: Act
+    of_state: tuple[Term, ...] = ()
+    of_action: tuple[Term, ...] = ()
+    keep: float = 0.8
+    push: float = 0.3
+    noise: float = 0.3
+    start: tuple[float, float] = (0.0, 0.5)
+    discount: float = 0.9
+    cut: int = 40
+    recorded: Act | None = None  # the density in the log; that of μ if None
+    clip: float | None = None  # the log holds the action clipped, and the density of the clipped action
+
+    @property
+    def truth(self) -> float:
+        num_steps = int(np.ceil(np.log(1e-14) / np.log(self.discount)))
+        (centre, spread), act, total = self.start, self.target, 0.0
+        moves = self.keep + self.push * act.gain
+        for step in range(num_steps):
+            action = act.bias + act.gain * centre, np.hypot(act.gain * spread, act.std)
+            mean = sum(term.mean(centre, spread) for term in self.of_state)
+            mean += sum(term.mean(*action) for term in self.of_action)
+            total += self.discount**step * mean
+            centre = moves * centre + self.push * act.bias
+            spread = np.sqrt((moves * spread) ** 2 + (self.push * act.std) ** 2 + self.noise**2)
+        return float((1 - self.discount) * total)
+
+    @property
+    def policy(self) -> ad.GaussianPolicy:
+        act = self.target
+        return ad.GaussianPolicy(lambda observations: act.bias + act.gain * observations[:, :1], [np.log(act.std)])
+
+    def sample(self, num_episodes: int, seed: int, first: np.ndarray | None = None) -> Columns:
+        generator = np.random.default_rng(seed)
+        act, recorded = self.behaviour, self.recorded or self.behaviour
+        state = generator.normal(*self.start, num_episodes)
+        states, actions, rewards = [state], [], []
+        for _ in range(self.cut):
+            action = generator.normal(act.bias + act.gain * state, act.std)
+            rewards.append(sum(term(state) for term in self.of_state) + sum(term(action) for term in self.of_action))
+            actions.append(action)
+            state = self.keep * state + self.push * action + generator.normal(0, self.noise, num_episodes)
+            states.append(state)
+        action = np.stack(actions, axis=1).ravel()
+        logged = np.stack(states[:-1], axis=1).ravel()
+        if self.clip is not None:
+            action = np.clip(action, -self.clip, self.clip)
+        standard = (action - recorded.bias - recorded.gain * logged) / recorded.std
+        return {
+            "episode": np.repeat(np.arange(num_episodes), self.cut),
+            "step": np.tile(np.arange(self.cut), num_episodes),
+            "observation": logged[:, None],
+            "action": action[:, None],
+            "reward": np.stack(rewards, axis=1).ravel(),
+            "next_observation": np.stack(states[1:], axis=1).reshape(-1, 1),
+            "terminated": np.zeros(len(action), bool),
+            "behaviour_log_prob": -0.5 * standard**2 - np.log(recorded.std) - 0.5 * np.log(2 * np.pi),
+        }
+
+    def play(self, num_episodes: int, seed: int) -> np.ndarray:
+        long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))
+        own = replace(self, behaviour=self.target, recorded=None, clip=None, cut=long)
+        return returns(own.sample(num_episodes, seed), self.discount)

@@ -1,0 +1,79 @@
+"""Never confidently wrong: on logs that mislead, the interval covers the truth or the verdict is not "supported"."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from misleading.judging import BY_NAME, evaluated, is_wrong
+from misleading.logs import LOGS
+
+ROOT = Path(__file__).parents[1]
+
+# Each ends in a second or two; between them they need every rule.
+QUICK = (
+    "rare-twin-missing",
+    "hidden-step-40",
+    "key-and-lock-40",
+    "hole-at-step-3",
+    "hole-at-step-10",
+    "lucky-rare-action",
+    "clipped-density",
+    "wrong-std",
+    "failures-leave-hidden",
+    "deaths-as-truncations",
+    "few-go-on",
+    "ten-people",
+    "long-tail",
+    "never-paid",
+    "twelve-episodes",
+    "clipped-rewards",
+    "units-change",
+    "nearly-deterministic",
+)
+# Traces that no rule looks for yet.
+KNOWN = ("one-action-an-episode", "wear-shown", "high-rewards-missing", "unstable-loop")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_never_confidently_wrong(name):
+    assert not is_wrong(evaluated(name, seed=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [log.name for log in LOGS if log.visible and log.name not in (*QUICK, *KNOWN)])
+def test_never_confidently_wrong_where_it_takes_longer(name):
+    assert not is_wrong(evaluated(name, seed=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_truth_is_what_the_policy_earns(name):
+    made = BY_NAME[name].make(0)
+    returns = made.world.play(4_000 if made.discount < 0.99 else 500, 12345)
+    error = max(float(returns.std(ddof=1)) / np.sqrt(len(returns)), 1e-6)
+    assert abs(returns.mean() - made.truth) < 4.5 * error
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        ({"verdict": "weak", "truth": 9.0, "lower": 0.0, "upper": 1.0}, False),
+        ({"verdict": "supported", "truth": 1.2, "lower": 0.0, "upper": 1.0}, False),
+        ({"verdict": "supported", "truth": 1.3, "lower": 0.0, "upper": 1.0}, True),
+        ({"verdict": "supported", "truth": 0.5, "lower": None, "upper": None}, True),
+    ],
+)
+def test_what_confidently_wrong_is(row, wrong):
+    assert is_wrong(row) == wrong
+
+
+def test_the_page_shows_what_was_computed():
+    tool = runpy.run_path(str(ROOT / "tools" / "misleading.py"))
+    before, now = (json.loads(tool[name].read_text(encoding="utf-8")) for name in ("BEFORE", "STORE"))
+    assert tool["page"](before, now) == tool["PAGE"].read_text(encoding="utf-8")
+    assert len(before) == len(now) == 3 * len(LOGS)
+    still = {row["name"] for row in now if is_wrong(row) and BY_NAME[row["name"]].visible}
+    assert still <= {*KNOWN, "simpson", "as-numbers"}
