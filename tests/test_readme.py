@@ -150,21 +150,18 @@ def test_the_main_comparison_is_as_the_readme_says():
     assert f"<!-- main -->{said}<!-- end -->" in README
     assert {(name, task) for name in trained for task, ratio in ratios[name].items() if ratio > 1} == {
         ("mwl", "Acrobot-v1"),
+        ("td", "Acrobot-v1"),
         ("gradient-dice", "Ant-v5"),
         ("best-dice", "Ant-v5"),
         ("gen-dice", "Ant-v5"),
         ("dual-dice", "HalfCheetah-v5"),
-        ("td", "HalfCheetah-v5"),
-        ("average-dice-neural", "HalfCheetah-v5"),
     }
     on_half_cheetah = {
         row["estimator"]: error("average-dice-blend", "HalfCheetah-v5") / error(row["estimator"], "HalfCheetah-v5")
         for row in rows
         if row["task"] == "HalfCheetah-v5" and row["estimator"] not in trained
     }
-    assert sum(ratio > 1 for ratio in on_half_cheetah.values()) == 6
-    assert max(on_half_cheetah.items(), key=lambda one: one[1])[0] == "average-dice-dr"
-    assert on_half_cheetah["average-dice-dr"] > 2
+    assert {name for name, ratio in on_half_cheetah.items() if ratio > 1} == {"average-dice-dr"}
 
 
 def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():

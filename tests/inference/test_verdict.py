@@ -11,7 +11,7 @@ from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.verdict import judge
 from conftest import columns_of
-from exact_mdps import as_policy, early_termination
+from exact_mdps import as_policy, early_termination, support_hole, unseen_action
 
 
 def changed(log, **columns):
@@ -201,6 +201,14 @@ def test_parts_that_disagree_and_a_flow_out_of_balance():
     zero = judge(Estimate(0.0, 0.0, 0.0, 0.95), replace(sound, reward_range=0.0), 40)
     assert zero.reasons == ("every reward in the log is 0",)
     assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state")
+
+
+@pytest.mark.parametrize("mdp", [support_hole(), unseen_action()], ids=lambda mdp: mdp.name)
+def test_a_policy_that_leaves_what_the_log_shows_is_not_supported(mdp):
+    found = verdict_on(mdp.sample(100, seed=0), mdp.policy, mdp.discount)
+    assert found.level == "not supported"
+    assert any("the policy leaves what the log shows" in reason for reason in found.reasons)
+    assert any("judge a policy that acts more like the log" in remedy for remedy in found.remedies)
 
 
 def test_only_baselines():
