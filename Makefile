@@ -19,7 +19,7 @@ test-training: $(VENV)/train            ## set up PyTorch, and run the tests of 
 	$(BIN)/python -m pytest tests/benchmark/test_training.py
 
 test-benchmark: $(VENV)/ray            ## set up Ray, and run the long tests and those of whole experiments, also on a cluster
-	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/benchmark/test_trust.py tests/test_resampling.py tests/test_cli.py
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/benchmark/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_cli.py
 	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py tests/benchmark/test_executors.py
 
 test-browser: $(VENV)/browser            ## set up Playwright, and look at the report in Chromium, which must be installed

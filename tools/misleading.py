@@ -37,13 +37,15 @@ never give. These logs were made to provoke it, by somebody who did not make the
 discount and a truth that is known exactly. *Confidently wrong* is a verdict of "supported" where the truth lies outside
 of the 95 % interval by more than half of its half-width.
 
-`make misleading` makes this page (three logs of each kind, 25 resamples). *Before* is commit f29c81f. Verdicts are
-those of the three logs: S supported, w weak, n not supported. Value and interval are those of the first log.
+`make misleading` makes this page (up to three logs of each kind, 25 resamples). *Before* is commit f29c81f, on the same
+logs. Verdicts are those of each log: S supported, w weak, n not supported. Value and interval are those of the first.
 
 """
 
 
 def page(before: list[Row], now: list[Row]) -> str:
+    there = {(row["name"], row["seed"]) for row in now}
+    before = [row for row in before if (row["name"], row["seed"]) in there]
     lines = [
         "| log | what misleads | truth | before | now | verdicts before | now | confidently wrong before | now |",
         "| --- " * 9 + "|",

@@ -14,7 +14,6 @@ from average_dice.inference.diagnostics import Diagnostics, Heavy
 
 SOUND = Diagnostics(
     reward_range=1.0,
-    clipped_rewards=0.0,
     largest_reward_share=0.01,
     repeated_episodes=0.0,
     unseen_actions=None,

@@ -18,6 +18,7 @@ from average_dice.estimators import (
     product_on_state_and_step,
     ratio_on_state,
     unit_mass,
+    weighted_product_on_state_and_step,
 )
 from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
 from average_dice.models import FourierFeatures, IncrementalLinear, Linear, NetworkRegression, Table
@@ -130,14 +131,14 @@ def test_weights_give_every_function_its_per_decision_sum(mdp, regress):
 
 
 def test_one_discount_factored_out_serves_every_discount():
-    """The learnt v(s, t) does not depend on γ: the same weights, but for the known γᵗ."""
+    """The learnt v(s, t) does not depend on γ: the same weights, but for the known γᵗ, if all rows count the same."""
     mdp = truncated()
     log = mdp.sample(60, seed=2)
     step = log.step
     v = []
     for discount in (0.8, 0.99):
         problem = ad.Problem(log, mdp.policy, discount)
-        method = ad.AverageDICE(completion=as_logged, value=as_printed)
+        method = ad.AverageDICE(completion=as_logged, regress=product_on_state_and_step, value=as_printed)
         v.append(method.fit(problem, key=KEY).weights / (problem.scale * discount**step))
     np.testing.assert_allclose(v[0], v[1], rtol=1e-9)
 
@@ -408,9 +409,9 @@ def test_the_constructors_are_what_the_docs_say():
         hidden=(256, 256), ridge=0.001, mass_weight=0.5, learning_rate=5e-4, batch_size=512, standardise=False
     )
     ours = replace(paper, standardise=True, held_out=0.2)
-    held, whole = HeldAtCut(), product_on_state_and_step
+    held, whole, weighted = HeldAtCut(), product_on_state_and_step, weighted_product_on_state_and_step
     expected = {
-        ad.AverageDICE(): (FourierFeatures(), self_normalised, held, whole, flow_mass, flow_normalised),
+        ad.AverageDICE(): (FourierFeatures(), self_normalised, held, weighted, flow_mass, flow_normalised),
         ad.AverageDICE.neural(): (ours, self_normalised, held, whole, flow_mass, flow_normalised),
         ad.AverageDICE.paper(): (paper, plain, as_logged, label_on_state, unit_mass, plain_value),
         ad.AverageDICE.linear(): (Linear(), self_normalised, as_logged, ratio_on_state, flow_mass, flow_normalised),

@@ -48,8 +48,13 @@ def test_cop_td_as_a_regression_over_logged_states_would_miss_what_lies_beyond_t
 
 
 def test_lambda_joins_cop_td_and_average_dice():
-    """λ = 0 is COP-TD; λ = 1 on a log without cuts is the regression of plain labels on the same features."""
-    problem = early_termination().problem(300, seed=0)
+    """λ = 0 is COP-TD; λ = 1 on a log without cuts is the regression of plain labels on the same features.
+
+    Flows divide ratios by their mean: here that is 1 to begin with.
+    """
+    given = early_termination().problem(300, seed=0)
+    shifted = given.dataset.behaviour_log_prob + np.log(given.mean_ratio)
+    problem = ad.Problem(replace(given.dataset, behaviour_log_prob=shifted), given.policy, given.discount)
     cop_td = COPTDFeatures(20, 1e-9).fit(problem, key=KEY)
     none = AverageDICELambda(0.0, 20, 1e-9).fit(problem, key=KEY)
     np.testing.assert_allclose(none.weights, cop_td.weights, rtol=1e-6)

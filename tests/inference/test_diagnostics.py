@@ -8,7 +8,6 @@ import pytest
 
 import average_dice as ad
 from average_dice.inference.diagnostics import (
-    clipped_rewards,
     diagnose,
     flow_residual,
     repeated_episodes,
@@ -215,11 +214,3 @@ def test_without_probabilities_of_the_log_the_rest_is_said():
     assert found.overlap is None
     assert found.unseen_actions == 0
     assert found.largest_reward_share > 0
-
-
-def test_clipped_rewards():
-    rewards = np.random.default_rng(0).normal(size=1_000)
-    assert clipped_rewards(rewards) == pytest.approx(0.002)  # the least and the largest
-    assert clipped_rewards(np.clip(rewards, -1, 1)) == pytest.approx(np.mean(np.abs(rewards) >= 1))
-    assert clipped_rewards(np.sign(rewards)) == 0.0  # two values, or three, are what they are
-    assert clipped_rewards(np.where(rewards > 2, rewards, 0.0)) == 0.0  # seldom anything

@@ -1,6 +1,12 @@
 """The methods, one a file, and the registry that gives them their names."""
 
-from .average_dice import AverageDICE, label_on_state, product_on_state_and_step, ratio_on_state
+from .average_dice import (
+    AverageDICE,
+    label_on_state,
+    product_on_state_and_step,
+    ratio_on_state,
+    weighted_product_on_state_and_step,
+)
 from .average_dice_lambda import AverageDICELambda
 from .average_reward import AverageReward
 from .base import Critic, Estimate, Estimator, Fit, TrainedEstimator
@@ -72,4 +78,5 @@ __all__ = [
     "product_on_state_and_step",
     "ratio_on_state",
     "unit_mass",
+    "weighted_product_on_state_and_step",
 ]

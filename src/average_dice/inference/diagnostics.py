@@ -59,13 +59,11 @@ class Diagnostics:
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
     - `beyond_cut`: the share of the discounted weight that flows over a cut beyond which hardly any episode goes on.
     - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
-    - `reward_range`: the largest reward minus the least; `clipped_rewards`: the share of rows at either of them, where
-      the others are all different.
+    - `reward_range`: the largest reward minus the least.
     - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
     """
 
     reward_range: float
-    clipped_rewards: float
     largest_reward_share: float
     repeated_episodes: float
     unseen_actions: float | None
@@ -97,7 +95,6 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     data = problem.dataset
     of_log = Diagnostics(
         float(np.ptp(data.reward)),
-        clipped_rewards(data.reward),
         largest_reward_share(data.reward),
         repeated_episodes(data),
         unseen_actions(problem),
@@ -264,14 +261,6 @@ def largest_reward_share(reward: Rows) -> float:
     """What the row furthest from the mean adds to the variance of rewards."""
     squares = (reward - reward.mean()) ** 2
     return float(squares.max() / squares.sum()) if squares.any() else 0.0
-
-
-def clipped_rewards(reward: Rows) -> float:
-    """The share of rows that have the least or the largest reward, where at least half of the rest never repeat."""
-    inner = reward[(reward > reward.min()) & (reward < reward.max())]
-    if len(np.unique(inner)) < 0.5 * max(len(inner), 1) or len(inner) < 0.1 * len(reward):
-        return 0.0
-    return 1 - len(inner) / len(reward)
 
 
 def repeated_episodes(data: LoggedDataset) -> float:

@@ -189,13 +189,6 @@ def wild_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> F
     return Finding(WEAK, reason, "check that reward; if it is right, log more of what led to it")
 
 
-def clipped_rewards(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
-    if found.clipped_rewards <= 0.05:
-        return None
-    reason = f"{found.clipped_rewards:.0%} of the rewards are the least or the largest one: they look clipped"
-    return Finding(WEAK, reason, "log the rewards as they are; a value of clipped rewards is not one of the rewards")
-
-
 def repeats(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     if found.repeated_episodes <= 0.01:
         return None
@@ -214,7 +207,7 @@ def disagreement(estimate: Estimate, found: Diagnostics, num_episodes: int) -> F
         return None
     gap, size = abs(values - products), max(abs(values), abs(products))
     width, noise = estimate.upper - estimate.lower, estimate.diagnostics.get("reference_error", 0.0)
-    if gap <= 0.02 * size or (gap <= 3 * width and gap <= max(width, 2 * noise)):
+    if gap <= 0.02 * size or (gap <= 3 * width and gap <= max(width, SURE * noise)):
         return None
     reason = f"learnt values say {values:.4g} and products of ratios {products:.4g}: more apart than chance explains"
     return Finding(WEAK, reason, MORE_EPISODES)
@@ -237,7 +230,6 @@ RULES: tuple[Rule, ...] = (
     unbalanced_flow,
     disagreement,
     wild_rewards,
-    clipped_rewards,
     repeats,
 )
 

@@ -31,7 +31,6 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("weight beyond the cut", _share(found["beyond_cut"]), "below 5 %"),
         ("flow residual on episodes left out", short(found["flow_residual"]), "0; above 1 too much"),
         ("variance of rewards by a single row", _share(found["largest_reward_share"]), "below 20 %"),
-        ("rewards at the least or the largest", _clipped(found), "below 5 %"),
         ("episodes that are copies", _share(found["repeated_episodes"]), "0 %"),
     ]
     return [row for row in rows if row[1] != "–"]
@@ -78,10 +77,6 @@ def _lost(found: Mapping[str, Any]) -> str:
     """Only where it is more than chance: elsewhere the number is noise."""
     balance, missing = found.get("balance"), found.get("missing_mass")
     return "–" if balance is None or missing is None or balance < 5 else _share(min(max(missing, 0.0), 1.0))
-
-
-def _clipped(found: Mapping[str, Any]) -> str:
-    return _share(found.get("clipped_rewards") or None)
 
 
 def _share(value: float | None) -> str:
