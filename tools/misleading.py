@@ -43,6 +43,15 @@ logs. Verdicts are those of each log: S supported, w weak, n not supported. Valu
 """
 
 
+LEFT = """
+
+What holds a trace and is missed all the same: a behaviour policy that repeats one action and records a half each time;
+states that only π reaches, where a cost waits; rewards that were clipped or lost (a rule against clipped rewards
+flagged a sound task, and was taken out); a loop that π makes unstable, so that its costs exceed all logged ones.
+
+"""
+
+
 def page(before: list[Row], now: list[Row]) -> str:
     there = {(row["name"], row["seed"]) for row in now}
     before = [row for row in before if (row["name"], row["seed"]) in there]
@@ -60,7 +69,7 @@ def page(before: list[Row], now: list[Row]) -> str:
         f"{counts[1][key][1]} now."
         for key, what in ((True, "Logs that hold a trace of what misleads"), (False, "Logs that hold none"))
     ]
-    return HEAD + "\n".join(said) + "\n\n" + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(said) + LEFT + "\n".join(lines) + "\n"
 
 
 def _counts(rows: list[Row]) -> dict[bool, tuple[int, int]]:
