@@ -32,7 +32,7 @@ def test_sound_logs_are_quiet(mdp: ExactMDP):
 
 
 def test_the_balance_is_the_share_of_the_policy_that_the_log_never_shows():
-    """π takes the unseen action with 4 % at every step: 1 − 0.96ᵗ of it has left after t steps."""
+    """π takes the unseen action with 4 % at every step: so often, discounted, it leaves what the log shows."""
     problem = unseen_action().problem(200, seed=0)
     found = assumptions.balance(problem, key=KEY)
     exact = sum(0.04 * 0.95**step for step in range(60))  # W is over its mean: nobody is gone

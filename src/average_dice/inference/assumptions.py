@@ -38,7 +38,7 @@ Episodes = Float[np.ndarray, " episode"]
 
 @dataclass(frozen=True)
 class Balance:
-    """How many standard errors E[ρ | s, t] is from 1, and how much of π's discounted weight is lost or made thereby."""
+    """How many standard errors E[ρ | s, t] is from 1, and how often, discounted, π's weight is lost or made thereby."""
 
     distance: float
     missing: float
@@ -49,8 +49,8 @@ def balance(problem: Problem, *, key: jax.Array) -> Balance:
     """E[ρ | s, t] = 1, where a regression on other episodes says that it is not.
 
     m(s, t) is learnt from 1 − ρ on other folds of episodes. Under the assumption E[m(s, t) (1 − ρ)] = 0 whatever m is.
-    What is missing or in excess is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: the
-    probability, discounted, that π leaves what the log shows.
+    What is missing or in excess is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: how often,
+    discounted, π leaves what the log shows. W is over its mean, as if who left came back: it may exceed 1.
     """
     data = problem.dataset
     if data.num_episodes < FEWEST:

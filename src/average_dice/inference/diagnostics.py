@@ -51,8 +51,8 @@ class Diagnostics:
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: which of them carry most; `weights`: all of them, as shares.
-    - `balance`, `missing_mass`, `excess_mass`: how many standard errors E[ρ | s, t] is from 1, and how much of π's
-      discounted weight is lost or made thereby.
+    - `balance`, `missing_mass`, `excess_mass`: how many standard errors E[ρ | s, t] is from 1, and how
+      often in an episode, discounted, π's weight is lost or made thereby.
     - `memory`, `truncation`, `trend`, `neighbours`: how many standard errors the log is from what it is taken for:
       actions drawn with the recorded probabilities, truncation that does not look at what happened, episodes that are
       alike and independent (see `assumptions`).

@@ -74,7 +74,7 @@ def unbalanced_ratios(estimate: Estimate, found: Diagnostics, num_episodes: int)
     if excess > missing:
         reason = "at some states ratios average more than 1: the log's or the policy's probabilities are wrong"
         return Finding(level, reason, CHECK_PROBABILITIES)
-    reason = f"with probability {min(missing, 1.0):.1%} the policy leaves what the log shows: there it is unknown"
+    reason = f"{missing:.2g} times an episode (discounted) the policy leaves what the log shows: there it is unknown"
     return Finding(level, reason, f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}")
 
 

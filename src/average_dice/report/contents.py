@@ -19,7 +19,7 @@ def diagnostics_table(found: Mapping[str, Any] | None) -> list[tuple[str, str, s
         ("mean ratio of actions", _number(found["mean_ratio"], found["mean_ratio_distance"]), "1"),
         ("mean ratio at the step furthest from 1", _at_step(found), "1"),
         ("mean ratio by state and step, from 1", _errors(found.get("balance")), SURE),
-        ("policy's weight that leaves the log", _lost(found), "none"),
+        ("times an episode that the policy leaves the log", _lost(found), "0"),
         ("actions that depend on earlier ones", _errors(found.get("memory")), SURE),
         ("truncation that depends on what happened", _errors(found.get("truncation")), SURE),
         ("returns that change over the log", _errors(found.get("trend")), SURE),
@@ -76,7 +76,7 @@ def _errors(distance: float | None) -> str:
 def _lost(found: Mapping[str, Any]) -> str:
     """Only where it is more than chance: elsewhere the number is noise."""
     balance, missing = found.get("balance"), found.get("missing_mass")
-    return "–" if balance is None or missing is None or balance < 5 else _share(min(max(missing, 0.0), 1.0))
+    return "–" if balance is None or missing is None or balance < 5 else f"{max(missing, 0.0):.2g}"
 
 
 def _share(value: float | None) -> str:
