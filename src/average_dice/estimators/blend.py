@@ -3,10 +3,10 @@
 A critic q with δ = (1 − γ) r + γ m v(s′) − q(s, a) gives, for every j, the estimate that trusts products of ratios for
 j steps and the critic from there on, and one more with the weights of Average-DICE:
 
-    J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes,
-                                                             and over the share not yet truncated
+    J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes
     J_w = E[v(s₀)] + mean of w ρ δ / (1 − γ)
 
+W_t is also over the share of episodes not yet truncated at t.
 j = 0 is fitted Q, j = ∞ is weighted DR. There is a critic for each of several ridges on each of several draws of
 features. No single one of all these is best on every log: products collapse where π and μ differ, ridges bias, critics
 extrapolate. How far each can be trusted is estimated from episodes:
@@ -16,8 +16,8 @@ extrapolate. How far each can be trusted is estimated from episodes:
 - the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective number of episodes at step t. The size
   of δ is taken from all episodes: the weighted ones alone would show no spread when only one of them is left.
 
-`combine` does the rest. Its reference is the mean, by precision, of the estimates corrected as far as the log goes. What
-it says of its own error is in sample, the least among many, and too small: use it to compare, not as an interval.
+`combine` does the rest. Its reference is the mean, by precision, of the estimates corrected as far as the log goes.
+What it says of its own error is in sample, the least among many, and too small: use it to compare, not as an interval.
 """
 
 from collections.abc import Callable
