@@ -42,12 +42,12 @@ check: $(VENV)/dev            ## lint, types, import contract, declared dependen
 	$(BIN)/lint-imports
 
 bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios to peers of the same run
-	$(BIN)/python benchmarks/training_and_closed_form.py
-	$(BIN)/python benchmarks/closed_forms.py
-	$(BIN)/python benchmarks/against_pytorch.py
-	$(BIN)/python benchmarks/main_slice.py
-	$(BIN)/python benchmarks/collection.py
-	$(BIN)/python benchmarks/bootstrap.py
+	$(BIN)/python speed/training_and_closed_form.py
+	$(BIN)/python speed/closed_forms.py
+	$(BIN)/python speed/against_pytorch.py
+	$(BIN)/python speed/main_slice.py
+	$(BIN)/python speed/collection.py
+	$(BIN)/python speed/bootstrap.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build

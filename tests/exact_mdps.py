@@ -1,7 +1,7 @@
 """Small MDPs whose every answer is known exactly, in float64, and logs sampled from them.
 
 A state is observed as a one-hot vector, a terminal state as zeros. `P[s, a, s']` may sum to less than one: what is
-missing terminates. `cut` truncates every episode after that many steps; `clock` terminates it then. With `early_cuts`,
+missing terminates. `cut` truncates every episode after that many steps; `clock` terminates it then. With `early_truncations`,
 episodes are truncated after one of these lengths or at `cut`, all equally likely.
 """
 
@@ -22,9 +22,9 @@ class ExactMDP:
     target: np.ndarray  # [state, action]
     behaviour: np.ndarray  # [state, action]
     discount: float
-    cut: int | None = None
+    truncation: int | None = None
     clock: int | None = None
-    early_cuts: tuple[int, ...] = ()
+    early_truncations: tuple[int, ...] = ()
     seen: np.ndarray | None = None  # [state]: which state it looks like; itself if None
 
     @property
@@ -34,7 +34,7 @@ class ExactMDP:
     @property
     def horizon(self) -> int:
         """The length beyond which no logged episode goes, or goes with negligible probability."""
-        return self.cut or self.clock or 400
+        return self.truncation or self.clock or 400
 
     def step_matrix(self, policy: np.ndarray) -> np.ndarray:
         return np.einsum("sa,sat->st", policy, self.transition)
@@ -71,7 +71,7 @@ class ExactMDP:
         return self.occupancy / self.logged
 
     @cached_property
-    def ratio_to_cut(self) -> np.ndarray:
+    def ratio_to_truncation(self) -> np.ndarray:
         """What the labels of a truncated log see: the part of the ratio before the cut."""
         return self.discounted(self.horizon) / self.logged
 
@@ -83,7 +83,7 @@ class ExactMDP:
         return self.value_of(self.occupancy)
 
     @property
-    def value_to_cut(self) -> float:
+    def value_to_truncation(self) -> float:
         return self.value_of(self.discounted(self.horizon))
 
     @property
@@ -107,7 +107,7 @@ class ExactMDP:
             one_hot[:-1] = one_hot[self.seen]
         outcomes = np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
         state = _draw(np.broadcast_to(self.start, (num_episodes, self.num_states)), generator)
-        length = generator.choice((*self.early_cuts, self.horizon), size=num_episodes)
+        length = generator.choice((*self.early_truncations, self.horizon), size=num_episodes)
         episode, parts = np.arange(num_episodes), []
         for step in range(self.horizon):
             action = _draw(self.behaviour[state], generator)
@@ -194,7 +194,7 @@ def sticky_chain() -> ExactMDP:
         target=np.array([[0.1, 0.9], [0.9, 0.1]]),
         behaviour=np.full((2, 2), 0.5),
         discount=0.95,
-        cut=50,
+        truncation=50,
     )
 
 
@@ -210,7 +210,7 @@ def random_mdp() -> ExactMDP:
         target=target,
         behaviour=0.8 * target + 0.2 * 0.5,
         discount=0.8,
-        cut=80,
+        truncation=80,
     )
 
 
@@ -218,7 +218,7 @@ def early_termination() -> ExactMDP:
     """Each step ends the episode with a probability that depends on state and action, 5 % on average; no cut."""
     mdp = random_mdp()
     ends = np.random.default_rng(8).uniform(0.0, 0.1, size=(5, 2, 1))
-    return replace(mdp, name="early termination", transition=mdp.transition * (1 - ends), discount=0.9, cut=None)
+    return replace(mdp, name="early termination", transition=mdp.transition * (1 - ends), discount=0.9, truncation=None)
 
 
 def truncated() -> ExactMDP:
@@ -226,12 +226,12 @@ def truncated() -> ExactMDP:
     mdp = early_termination()
     ends = 0.3 * (1 - mdp.transition.sum(axis=2, keepdims=True))
     kept = mdp.transition / mdp.transition.sum(axis=2, keepdims=True) * (1 - ends)
-    return replace(mdp, name="truncated", transition=kept, discount=0.95, cut=20)
+    return replace(mdp, name="truncated", transition=kept, discount=0.95, truncation=20)
 
 
 def clock() -> ExactMDP:
     """The environment terminates every episode after 15 steps, whatever the state."""
-    return replace(random_mdp(), name="clock", discount=0.9, cut=None, clock=15)
+    return replace(random_mdp(), name="clock", discount=0.9, truncation=None, clock=15)
 
 
 def rare_state() -> ExactMDP:
@@ -248,7 +248,7 @@ def rare_state() -> ExactMDP:
         target=np.array([[0.3, 0.7], [0.3, 0.7], [0.3, 0.7]]),
         behaviour=np.array([[0.7, 0.3], [0.7, 0.3], [0.6, 0.4]]),
         discount=0.8,
-        cut=20,
+        truncation=20,
     )
 
 
@@ -266,11 +266,11 @@ def unseen_action() -> ExactMDP:
         target=np.tile([0.48, 0.48, 0.04], (4, 1)),
         behaviour=np.tile([0.5, 0.5, 0.0], (4, 1)),
         discount=0.95,
-        cut=60,
+        truncation=60,
     )
 
 
-def hidden_clock(early_cuts: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
+def hidden_clock(early_truncations: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
     """One observed state. Action 1 costs 1 before step 5 and pays 3 after; most episodes are truncated before."""
     transition = np.zeros((6, 2, 6))
     transition[np.arange(6), :, [1, 2, 3, 4, 5, 5]] = 1.0
@@ -282,8 +282,8 @@ def hidden_clock(early_cuts: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
         target=np.tile([0.3, 0.7], (6, 1)),
         behaviour=np.full((6, 2), 0.5),
         discount=0.8,
-        cut=20,
-        early_cuts=early_cuts,
+        truncation=20,
+        early_truncations=early_truncations,
         seen=np.zeros(6, int),
     )
 
@@ -302,7 +302,7 @@ def support_hole() -> ExactMDP:
         target=np.array([[0.3, 0.7], [0.6, 0.4], [0.5, 0.5]]),
         behaviour=np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]),
         discount=0.95,
-        cut=60,
+        truncation=60,
     )
 
 
@@ -316,7 +316,7 @@ def tiny(cut: int = 3) -> ExactMDP:
         target=np.array([[0.25, 0.75], [0.6, 0.4]]),
         behaviour=np.full((2, 2), 0.5),
         discount=0.9,
-        cut=cut,
+        truncation=cut,
     )
 
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 
-from average_dice.benchmark.experiments import Ablation, Main, Robustness, Tuning
-from average_dice.benchmark.runs import true_value
-from average_dice.benchmark.store import Store
-from average_dice.benchmark.tasks import TASKS
+from average_dice.experiments.measurements import true_value
+from average_dice.experiments.plans import Ablation, Main, Robustness, Tuning
+from average_dice.experiments.store import Store
+from average_dice.tasks.task import TASKS
 
 PAPER = "average-dice-paper"
 METHODS = (PAPER, "td", "cop-td", "best-dice", "sr-dice", "dual-dice", "average-reward", "wpdis")

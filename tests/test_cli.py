@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
-from average_dice.benchmark.targets import truth_record
-from average_dice.benchmark.tasks import TASKS
 from average_dice.demo import DEMOS, load_demo
+from average_dice.tasks.shipped import truth_record
+from average_dice.tasks.task import TASKS
 from processes import started
 
 COMMAND = Path(sys.executable).with_name("average-dice")
 PACKAGE = Path(ad.__file__).parent
 LOG = PACKAGE / "demo" / "CartPole-v1.parquet"
-POLICY = PACKAGE / "benchmark" / "targets" / "CartPole-v1.safetensors"
+POLICY = PACKAGE / "tasks" / "shipped" / "CartPole-v1.safetensors"
 DEMO = load_demo("CartPole-v1")
 
 

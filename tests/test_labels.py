@@ -8,7 +8,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import plain_value, product_on_state_and_step
-from average_dice.labels import HeldAtCut, as_logged, log_watched, plain, self_normalised
+from average_dice.labels import HeldAtTruncation, as_logged, log_uncensored_at_step, plain, self_normalised
 from average_dice.models import Table
 from conftest import columns_of
 from exact_mdps import ALL, ExactMDP, sticky_chain, tiny
@@ -30,9 +30,9 @@ def test_self_normalised_products():
 
 
 def cut_at_random(mdp, num_episodes, seed):
-    """A log whose episodes are cut after 1 to `mdp.cut` steps, whatever happens in them."""
+    """A log whose episodes are cut after 1 to `mdp.truncation` steps, whatever happens in them."""
     columns = columns_of(mdp.sample(num_episodes, seed))
-    cuts = np.random.default_rng(seed + 1).integers(1, mdp.cut + 1, size=num_episodes)[columns["episode"]]
+    cuts = np.random.default_rng(seed + 1).integers(1, mdp.truncation + 1, size=num_episodes)[columns["episode"]]
     kept = columns["step"] < cuts
     columns["truncated"] |= (columns["step"] == cuts - 1) & ~columns["terminated"]
     return ad.LoggedDataset(**{name: values[kept] for name, values in columns.items()})
@@ -43,13 +43,16 @@ def test_a_log_cut_at_many_lengths_says_the_same_as_one_cut_at_the_longest(label
     """π dies more often than μ, and episodes are cut early at random: the dead must not count for too much."""
     mdp = dying()
     problem = ad.Problem(cut_at_random(mdp, 20_000, seed=0), mdp.policy, mdp.discount)
-    assert np.exp(log_watched(problem)[-1]) == pytest.approx(1 / mdp.cut, rel=0.2)
+    assert np.exp(log_uncensored_at_step(problem)[-1]) == pytest.approx(1 / mdp.truncation, rel=0.2)
     # Each step's labels, over the share still watched, must carry the mass that π has at that step.
-    product, step = np.exp(labels(problem) - log_watched(problem)[problem.dataset.step]), problem.dataset.step
+    product, step = (
+        np.exp(labels(problem) - log_uncensored_at_step(problem)[problem.dataset.step]),
+        problem.dataset.step,
+    )
     found = np.bincount(step, product) / problem.dataset.num_episodes
-    np.testing.assert_allclose(found, mdp.visits(mdp.target, mdp.cut).sum(axis=1), rtol=0.1)
+    np.testing.assert_allclose(found, mdp.visits(mdp.target, mdp.truncation).sum(axis=1), rtol=0.1)
     method = ad.AverageDICE(Table(), labels, as_logged, product_on_state_and_step, value=plain_value)
-    assert method.fit(problem, key=jax.random.key(0)).value == pytest.approx(mdp.value_to_cut, rel=0.04)
+    assert method.fit(problem, key=jax.random.key(0)).value == pytest.approx(mdp.value_to_truncation, rel=0.04)
     assert ad.AverageDICE.tabular().fit(problem, key=jax.random.key(0)).value == pytest.approx(
         mdp.flow_normalised_value, rel=0.06
     )
@@ -66,12 +69,12 @@ def dying():
         target=np.array([[0.5, 0.5], [0.4, 0.6]]),
         behaviour=np.array([[0.7, 0.3], [0.6, 0.4]]),
         discount=0.9,
-        cut=12,
+        truncation=12,
     )
 
 
 def test_on_a_log_of_every_trajectory_the_products_have_a_mean_of_one_at_every_step():
-    mdp = tiny(cut=4)
+    mdp = tiny(truncation=4)
     problem = ad.Problem(mdp.exhaustive(unit=4), mdp.policy, mdp.discount)
     np.testing.assert_allclose(self_normalised(problem), plain(problem), atol=1e-12)
 
@@ -100,7 +103,7 @@ def test_where_no_episode_has_weight_left_the_label_is_zero():
 def test_held_mass_without_termination_is_the_geometric_tail():
     log = log_of(np.zeros(20), lengths=[10, 10])
     problem = ad.Problem(log, None, 0.9)
-    weights = np.exp(HeldAtCut(4)(problem, plain(problem)))
+    weights = np.exp(HeldAtTruncation(4)(problem, plain(problem)))
     expected = 0.9 ** np.arange(10) + np.where(np.arange(10) >= 6, 0.9**10 / (0.1 * 4), 0)
     np.testing.assert_allclose(weights, np.tile(expected, 2), rtol=1e-12)
     np.testing.assert_allclose(weights.sum(), 2 / 0.1, rtol=1e-12)
@@ -109,15 +112,15 @@ def test_held_mass_without_termination_is_the_geometric_tail():
 def test_held_mass_leaves_terminated_episodes_alone():
     log = log_of(np.zeros(20), lengths=[10, 10], terminated=[0, 1])
     problem = ad.Problem(log, None, 0.9)
-    np.testing.assert_array_equal(HeldAtCut(4)(problem, plain(problem)), as_logged(problem, plain(problem)))
+    np.testing.assert_array_equal(HeldAtTruncation(4)(problem, plain(problem)), as_logged(problem, plain(problem)))
 
 
 @pytest.mark.parametrize("num_steps", [1, 2, 10])
-@pytest.mark.parametrize("mdp", [tiny(), replace(sticky_chain(), cut=3)], ids=lambda mdp: mdp.name)
+@pytest.mark.parametrize("mdp", [tiny(), replace(sticky_chain(), truncation=3)], ids=lambda mdp: mdp.name)
 def test_held_mass_balances_the_flow_exactly(mdp, num_steps):
     """E_D[w ρ (1 − γm)] = 1 − γ to rounding, with deaths in the last steps and without."""
     problem = ad.Problem(mdp.exhaustive(unit=4 if mdp.name == "tiny" else 20), mdp.policy, mdp.discount)
-    log_weight = plain(problem) + HeldAtCut(num_steps)(problem, plain(problem)) + problem.log_ratio
+    log_weight = plain(problem) + HeldAtTruncation(num_steps)(problem, plain(problem)) + problem.log_ratio
     found = problem.scale * np.mean(np.exp(log_weight) * problem.flow)
     assert found == pytest.approx(1 - mdp.discount, rel=1e-12)
 
@@ -127,20 +130,20 @@ def test_held_mass_balances_the_flow_of_a_log_cut_at_many_lengths():
     lengths = generator.integers(1, 30, size=200).tolist()
     log = log_of(np.zeros(sum(lengths)), lengths=lengths, terminated=generator.choice(200, 80, replace=False))
     problem = ad.Problem(log, None, 0.95)
-    weights = np.exp(HeldAtCut(5)(problem, plain(problem)))
+    weights = np.exp(HeldAtTruncation(5)(problem, plain(problem)))
     assert problem.scale * np.mean(weights * problem.flow) == pytest.approx(0.05, rel=1e-12)
 
 
 def test_held_mass_needs_a_step():
     with pytest.raises(ad.SettingError, match="at least one step"):
-        HeldAtCut(0)
+        HeldAtTruncation(0)
 
 
 def test_the_exact_numbers_of_the_sticky_chain():
     mdp = sticky_chain()
-    np.testing.assert_allclose(mdp.ratio_to_cut, [0.6715, 1.2996], atol=5e-5)
+    np.testing.assert_allclose(mdp.ratio_to_truncation, [0.6715, 1.2996], atol=5e-5)
     np.testing.assert_allclose(mdp.ratio, [0.6845, 1.4722], atol=5e-5)
-    numbers = [mdp.value_to_cut, mdp.flow_normalised_value, mdp.value]
+    numbers = [mdp.value_to_truncation, mdp.flow_normalised_value, mdp.value]
     np.testing.assert_allclose(numbers, [0.5205, 0.5639, 0.5897], atol=5e-5)
 
 

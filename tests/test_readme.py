@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import average_dice as ad
-from average_dice.benchmark.choices import PUBLISHED, chosen
-from average_dice.benchmark.claims import judge
-from average_dice.benchmark.summaries import RELATIVE_FLOOR, error_at_the_end, grouped, results, rmse, tasks_of
-from average_dice.benchmark.trust import judged
 from average_dice.demo import DEMOS, load_demo
+from average_dice.experiments.claims import judge
+from average_dice.experiments.summaries import RELATIVE_FLOOR, error_at_the_end, grouped, results, rmse, tasks_of
+from average_dice.experiments.trust import judged
+from average_dice.experiments.tuning import PUBLISHED, chosen
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -26,7 +26,7 @@ MUJOCO = ("Hopper", "HalfCheetah", "Walker2d", "Ant")
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
     shutil.copy(PACKAGE / "demo" / "Hopper-v5.parquet", tmp_path / "log.parquet")
-    shutil.copy(PACKAGE / "benchmark" / "targets" / "Hopper-v5.safetensors", tmp_path / "policy.safetensors")
+    shutil.copy(PACKAGE / "tasks" / "shipped" / "Hopper-v5.safetensors", tmp_path / "policy.safetensors")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):

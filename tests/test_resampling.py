@@ -30,9 +30,9 @@ from average_dice.estimators import (
     pair_inputs,
     sr_dice,
 )
-from average_dice.estimators.copies import Copies
-from average_dice.models import FourierFeatures, NetworkRegression, network
-from average_dice.models.fourier import FeatureMap
+from average_dice.estimators._shared.resampled_copies import Copies
+from average_dice.features.fourier import FourierMap
+from average_dice.models import FourierFeatures, MLPRegression, network
 from average_dice.models.training import Sample
 from average_dice.resampling import Block, Draw, RowSums
 from exact_mdps import early_termination, truncated
@@ -59,13 +59,13 @@ METHODS = [
 @pytest.fixture
 def same_features(monkeypatch):
     """Features that do not depend on the log they are drawn for."""
-    draw = FeatureMap.draw
+    draw = FourierMap.draw
     inputs = np.random.default_rng(0).standard_normal((50, 7))
 
     def fixed(given, num_features, generator):
         return draw(inputs[:, : given.shape[1]], num_features, np.random.default_rng(3))
 
-    monkeypatch.setattr(FeatureMap, "draw", staticmethod(fixed))
+    monkeypatch.setattr(FourierMap, "draw", staticmethod(fixed))
 
 
 @pytest.fixture(params=[early_termination(), truncated()], ids=lambda mdp: mdp.name)
@@ -133,10 +133,10 @@ def test_draws_of_a_block_have_the_sums_that_they_have_alone(problem):
 
 
 def small(method):
-    return replace(method, hidden=(8,), num_steps=30, num_records=2, batch_size=64, learning_rate=3e-3)
+    return replace(method, hidden=(8,), num_steps=30, num_checkpoints=2, batch_size=64, learning_rate=3e-3)
 
 
-NETWORK = NetworkRegression(hidden=(8,), num_steps=30, num_records=2, batch_size=64)
+NETWORK = MLPRegression(hidden=(8,), num_steps=30, num_checkpoints=2, batch_size=64)
 TRAINED = {
     "paper": replace(AverageDICE.paper(), model=NETWORK),
     "neural": AverageDICE(replace(NETWORK, standardise=True, held_out=0.2)),

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from average_dice.benchmark.summaries import RELATIVE_FLOOR
 from average_dice.estimators import RECOMMENDED
+from average_dice.experiments.summaries import RELATIVE_FLOOR
 
 ROOT = Path(__file__).parents[1]
 STORE = "results/standard/robustness.parquet"

@@ -30,7 +30,7 @@ from average_dice.files import written_whole  # noqa: E402
 from average_dice.inference.uncertainty import Sampling, uncertainty  # noqa: E402
 from exact_mdps import ALL  # noqa: E402
 
-NUM_LOGS, NUM_EPISODES, NUM_DRAWS = 1_000, 50, 100
+NUM_LOGS, NUM_EPISODES, NUM_RESAMPLES = 1_000, 50, 100
 BATCH = 10  # logs between two writes
 FEWEST = 200  # logs with an interval before a cell of the table is filled
 UNBIASED = 0.25  # standard deviations from the truth, at most
@@ -42,7 +42,7 @@ HEAD = f"""# Do the intervals contain the truth?
 On exact MDPs, where J(π) is known: of {NUM_LOGS:,} logs of {NUM_EPISODES} episodes, the share (in %) whose nominal 95 %
 interval contains J(π), with the bias of the estimate in its standard deviations in brackets. The interval is of the
 kind that `evaluate` gives the method: Student's t for `is`, `pdis`, `average-dice-dr` and, where no episode is cut,
-`dr` (the last two cross-fitted), percentiles of {NUM_DRAWS} draws of episodes for the others. With a thousand logs,
+`dr` (the last two cross-fitted), percentiles of {NUM_RESAMPLES} draws of episodes for the others. With a thousand logs,
 chance moves a share by 0.7. `make coverage` makes this page (98 minutes on two cores with 24 GiB, beside other work).
 
 Methods have the small settings of the conformance tests, features that span every table, and not those that `evaluate`
@@ -82,7 +82,7 @@ def found_on(place: tuple[int, int]) -> list[dict[str, object]]:
     which, seed = place
     problem = ALL[which].problem(NUM_EPISODES, seed=10_000 + seed)
     key = jax.random.key(seed)
-    sampling = Sampling(num_draws=NUM_DRAWS, seed=seed)
+    sampling = Sampling(num_draws=NUM_RESAMPLES, seed=seed)
     rows = []
     for name, case in CLOSED_FORMS.items():
         row: dict[str, object] = {"mdp": ALL[which].name, "log": seed, "estimator": name}

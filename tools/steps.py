@@ -11,11 +11,6 @@ import jax
 import numpy as np
 
 from average_dice import Estimator, NotApplicable, Problem
-from average_dice.benchmark.comparison import UNSEEN_TASKS
-from average_dice.benchmark.runs import log_of, true_value
-from average_dice.benchmark.targets import target_policy
-from average_dice.benchmark.tasks import TASKS, find_task
-from average_dice.benchmark.units import Setting
 from average_dice.estimators import (
     AverageDICE,
     AverageDICELambda,
@@ -28,9 +23,14 @@ from average_dice.estimators import (
     product_on_state_and_step,
     ratio_on_state,
 )
-from average_dice.estimators.blend import discounted, evenly
-from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
+from average_dice.estimators.blend.blend import discounted, evenly
+from average_dice.experiments.jobs import Setting
+from average_dice.experiments.measurements import log_of, true_value
+from average_dice.experiments.ranking import UNSEEN_TASKS
+from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
 from average_dice.models import FourierFeatures
+from average_dice.tasks.shipped import target_policy
+from average_dice.tasks.task import TASKS, find_task
 
 PAGE = Path(__file__).parents[1] / "docs" / "recommended.md"
 LOGS = range(5)
@@ -42,7 +42,7 @@ scaled = replace(closed, regress=ratio_on_state)
 normalised = replace(scaled, labels=self_normalised)
 valued = replace(normalised, value=flow_normalised)
 factored = replace(valued, regress=product_on_state_and_step)
-held = replace(factored, completion=HeldAtCut())
+held = replace(factored, completion=HeldAtTruncation())
 
 STEPS: dict[str, Estimator] = {
     "1. the paper's labels on Fourier features, closed form": closed,

@@ -32,11 +32,11 @@ def main() -> None:
     for name in ad.__all__:
         getattr(ad, name)
 
-    from average_dice.benchmark.experiments import EXPERIMENTS
-    from average_dice.benchmark.presets import load_plan
-    from average_dice.benchmark.targets import target_policy, training_record, truth_record
-    from average_dice.benchmark.tasks import TASKS
     from average_dice.demo import DEMOS, load_demo
+    from average_dice.experiments.plans import EXPERIMENTS
+    from average_dice.experiments.presets import load_plan
+    from average_dice.tasks.shipped import target_policy, training_record, truth_record
+    from average_dice.tasks.task import TASKS
 
     for task in TASKS:
         for record in (target_policy, training_record, truth_record):

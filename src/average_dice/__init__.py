@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import policies as policies
-    from .comparison import Comparison as Comparison
-    from .comparison import compare as compare
-    from .data import LoggedDataset as LoggedDataset
-    from .data import read_dataset as read_dataset
-    from .data import write_dataset as write_dataset
-    from .errors import AverageDiceError as AverageDiceError
-    from .errors import DatasetError as DatasetError
-    from .errors import NotApplicable as NotApplicable
-    from .errors import PolicyError as PolicyError
-    from .errors import SettingError as SettingError
-    from .estimators import AverageDICE as AverageDICE
-    from .estimators import AverageReward as AverageReward
-    from .estimators import BehaviourReturn as BehaviourReturn
-    from .estimators import Estimate as Estimate
-    from .estimators import Estimator as Estimator
-    from .estimators import Fit as Fit
-    from .evaluation import Evaluation as Evaluation
-    from .evaluation import evaluate as evaluate
-    from .policies import CategoricalPolicy as CategoricalPolicy
-    from .policies import GaussianPolicy as GaussianPolicy
-    from .policies import Policy as Policy
-    from .policies import load_policy as load_policy
-    from .policies import save_policy as save_policy
-    from .problem import Problem as Problem
-    from .selection import Selection as Selection
-    from .selection import select as select
+    from average_dice import policies as policies
+    from average_dice.comparison import Comparison as Comparison
+    from average_dice.comparison import compare as compare
+    from average_dice.data import LoggedDataset as LoggedDataset
+    from average_dice.data import read_dataset as read_dataset
+    from average_dice.data import write_dataset as write_dataset
+    from average_dice.errors import AverageDiceError as AverageDiceError
+    from average_dice.errors import DatasetError as DatasetError
+    from average_dice.errors import NotApplicable as NotApplicable
+    from average_dice.errors import PolicyError as PolicyError
+    from average_dice.errors import SettingError as SettingError
+    from average_dice.estimators import AverageDICE as AverageDICE
+    from average_dice.estimators import AverageReward as AverageReward
+    from average_dice.estimators import BehaviourReturn as BehaviourReturn
+    from average_dice.estimators import Estimate as Estimate
+    from average_dice.estimators import Estimator as Estimator
+    from average_dice.estimators import Fit as Fit
+    from average_dice.evaluation import Evaluation as Evaluation
+    from average_dice.evaluation import evaluate as evaluate
+    from average_dice.policies import CategoricalPolicy as CategoricalPolicy
+    from average_dice.policies import GaussianPolicy as GaussianPolicy
+    from average_dice.policies import Policy as Policy
+    from average_dice.policies import load_policy as load_policy
+    from average_dice.policies import save_policy as save_policy
+    from average_dice.problem import Problem as Problem
+    from average_dice.selection import Selection as Selection
+    from average_dice.selection import select as select
 
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {

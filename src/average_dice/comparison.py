@@ -15,15 +15,15 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from .data import LoggedDataset
-from .errors import NotApplicable, SettingError
-from .estimators import RECOMMENDED
-from .evaluation import Evaluation, evaluate
-from .files import write_text_whole
-from .inference.behaviour import Difference, difference
-from .inference.verdict import NOT_SUPPORTED
-from .policies import Policy
-from .wording import short
+from average_dice.data import LoggedDataset
+from average_dice.errors import NotApplicable, SettingError
+from average_dice.estimators import RECOMMENDED
+from average_dice.evaluation import Evaluation, evaluate
+from average_dice.files import write_text_whole
+from average_dice.inference.difference import Difference, difference
+from average_dice.inference.verdict import NOT_SUPPORTED
+from average_dice.policies import Policy
+from average_dice.report.formatting import short
 
 BEHAVIOUR = "behaviour"
 

@@ -17,19 +17,19 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from . import report
-from .data import LoggedDataset
-from .errors import NotApplicable, SettingError
-from .estimators import BASELINES, RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
-from .files import write_text_whole
-from .inference.behaviour import Difference, behaviour_value, difference
-from .inference.diagnostics import Diagnostics, diagnose
-from .inference.states import StateMap, check_features, map_states
-from .inference.uncertainty import Sampling, Uncertainty, draw_values, uncertainty
-from .inference.verdict import Verdict, judge
-from .policies import Policy
-from .problem import Problem
-from .wording import NO_DIFFERENCE, short
+from average_dice import report
+from average_dice.data import LoggedDataset
+from average_dice.errors import NotApplicable, SettingError
+from average_dice.estimators import BASELINES, RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, find
+from average_dice.files import write_text_whole
+from average_dice.inference.diagnostics import Diagnostics, diagnose
+from average_dice.inference.difference import Difference, behaviour_value, difference
+from average_dice.inference.state_map import StateMap, check_features, map_states
+from average_dice.inference.uncertainty import Sampling, Uncertainty, draw_values, uncertainty
+from average_dice.inference.verdict import Verdict, judge
+from average_dice.policies import Policy
+from average_dice.problem import Problem
+from average_dice.report.formatting import NO_DIFFERENCE, short
 
 INTERVAL = "interval: "  # begins the note that says of which kind it is
 ONLY_BASELINES = Verdict("not supported", ("only baselines were asked for, and they are the behaviour policy's",))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from .errors import SettingError
+from average_dice.errors import SettingError
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A state at step t carries the label y_t = γᵗ ∏_{k<t} ρ_k. Its two factors are separate choices here, both in log space:
 
 - the **product**, `plain` or `self_normalised`;
-- the **discount weight** γᵗ, alone (`as_logged`) or with the mass beyond the cut put on the last steps (`HeldAtCut`).
+- the **discount weight** γᵗ, alone (`as_logged`) or with the mass beyond the cut put on the last steps (`HeldAtTruncation`).
   Where episodes are cut at different lengths, both are divided by the share that is still watched.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .errors import SettingError
-from .problem import Problem
+from average_dice.errors import SettingError
+from average_dice.problem import Problem
 
 LogRows = Float[np.ndarray, " transition"]
 LabelRule = Callable[[Problem], LogRows]
@@ -36,11 +36,11 @@ def over_mean_at_step(problem: Problem, log_product: LogRows) -> LogRows:
 
     An episode that has terminated keeps its last product: E[∏_{k<min(t,T)} ρ_k] = 1 at every t, so dividing by the mean
     is consistent, and leaving the dead out would condition on survival. Where episodes are cut at different lengths,
-    those still watched stand for those that are not (see `log_watched`).
+    those still watched stand for those that are not (see `log_uncensored_at_step`).
     Where no episode has any weight left, the result is 0.
     """
     data = problem.dataset
-    watched = log_watched(problem)
+    watched = log_uncensored_at_step(problem)
     dead = data.terminated[data.starts + data.lengths - 1]
     died_at, last_product = data.lengths[dead], problem.final_log_product[dead]
 
@@ -53,7 +53,7 @@ def over_mean_at_step(problem: Problem, log_product: LogRows) -> LogRows:
     return np.where(possible, log_product - np.where(possible, log_mean, 0.0), -np.inf)
 
 
-def log_watched(problem: Problem) -> Float[np.ndarray, " step"]:
+def log_uncensored_at_step(problem: Problem) -> Float[np.ndarray, " step"]:
     """log of the share of episodes not yet cut at each step, had none of them died: 0 where all are cut at one length.
 
     The estimate of Kaplan and Meier: of the episodes that came through step t alive, those cut right after it are
@@ -72,8 +72,8 @@ def log_watched(problem: Problem) -> Float[np.ndarray, " step"]:
 
 
 def log_uncensored(problem: Problem) -> LogRows:
-    """`log_watched` at the step of each row."""
-    return log_watched(problem)[problem.dataset.step]
+    """`log_uncensored_at_step` at the step of each row."""
+    return log_uncensored_at_step(problem)[problem.dataset.step]
 
 
 def as_logged(problem: Problem, log_product: LogRows) -> LogRows:
@@ -82,7 +82,7 @@ def as_logged(problem: Problem, log_product: LogRows) -> LogRows:
 
 
 @dataclass(frozen=True)
-class HeldAtCut:
+class HeldAtTruncation:
     """log of γᵗ, plus the mass beyond the (last) cut put on the `num_steps` steps before it.
 
     What is cut after H steps would have gone on: weight γᴴ ∏_{k<H} ρ_k flows over the cut. It is put on the rows of the

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from .data import LoggedDataset
-from .data.validation import PROBABILITY_ROUNDING
-from .errors import NotApplicable, PolicyError, SettingError
-from .policies import Policy
-from .policies.base import Observations, WeightedActions
+from average_dice.data import LoggedDataset
+from average_dice.data.validation import PROBABILITY_ROUNDING
+from average_dice.errors import NotApplicable, PolicyError, SettingError
+from average_dice.policies import Policy
+from average_dice.policies.base import Observations, WeightedActions
 
 # A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
 LARGEST_LOG_RATIO = 300.0

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 from jaxtyping import Float, Int
 
-from .problem import Problem
+from average_dice.problem import Problem
 
 # Sums by episode are kept if they take no more bytes than this; else each draw forms its own.
 MOST_BYTES = 2**28

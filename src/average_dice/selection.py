@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from .errors import NotApplicable, SettingError
-from .estimators import REGISTRY, Estimator, find
-from .problem import Problem
+from average_dice.errors import NotApplicable, SettingError
+from average_dice.estimators import REGISTRY, Estimator, find
+from average_dice.problem import Problem
 
 NUM_GROUPS = 10
 

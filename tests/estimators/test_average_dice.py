@@ -20,14 +20,14 @@ from average_dice.estimators import (
     unit_mass,
     weighted_product_on_state_and_step,
 )
-from average_dice.labels import HeldAtCut, as_logged, plain, self_normalised
-from average_dice.models import FourierFeatures, IncrementalLinear, Linear, NetworkRegression, Table
+from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
+from average_dice.models import FourierFeatures, IncrementalLinear, Linear, MLPRegression, Table
 from exact_mdps import ALL, ExactMDP, clock, early_termination, random_mdp, rare_state, sticky_chain, tiny, truncated
 from test_problem import log_of
 
 KEY = jax.random.key(0)
 PARAMETRISATIONS = [label_on_state, ratio_on_state, product_on_state_and_step]
-TINY, SHORT_CHAIN = tiny(), replace(sticky_chain(), cut=3)
+TINY, SHORT_CHAIN = tiny(), replace(sticky_chain(), truncation=3)
 # Logs of every trajectory, as often as it is likely: whatever is estimated from them has no noise.
 EVERY = {"tiny": TINY.exhaustive(unit=4), "sticky chain": SHORT_CHAIN.exhaustive(unit=20)}
 
@@ -45,8 +45,8 @@ def states(mdp: ExactMDP) -> np.ndarray:
 @pytest.mark.parametrize("mdp", [TINY, SHORT_CHAIN], ids=lambda mdp: mdp.name)
 def test_without_noise_the_table_is_exact(mdp, labels, regress):
     fit = ad.AverageDICE(Table(), labels, as_logged, regress, value=plain_value).fit(every(mdp), key=KEY)
-    np.testing.assert_allclose(fit.ratio(states(mdp)), mdp.ratio_to_cut, rtol=1e-12)
-    assert fit.value == pytest.approx(mdp.value_to_cut, rel=1e-12)
+    np.testing.assert_allclose(fit.ratio(states(mdp)), mdp.ratio_to_truncation, rtol=1e-12)
+    assert fit.value == pytest.approx(mdp.value_to_truncation, rel=1e-12)
 
 
 @pytest.mark.parametrize("mdp", [TINY, SHORT_CHAIN], ids=lambda mdp: mdp.name)
@@ -66,9 +66,9 @@ def suffix(problem: ad.Problem) -> np.ndarray:
 
 def limit_of_suffix(mdp: ExactMDP) -> np.ndarray:
     """What it tends to: E[ρ_{t−1} ⋯ ρ_{H−2} | s_t] = E[ρ_{t−1} | s_t], so one step of π after t − 1 steps of μ."""
-    visits = mdp.visits(mdp.behaviour, mdp.cut)
+    visits = mdp.visits(mdp.behaviour, mdp.truncation)
     moved = np.vstack([visits[0], visits[:-1] @ mdp.step_matrix(mdp.target)])
-    return (1 - mdp.discount) * mdp.discount ** np.arange(mdp.cut) @ moved
+    return (1 - mdp.discount) * mdp.discount ** np.arange(mdp.truncation) @ moved
 
 
 def test_the_sticky_chain_separates_prefix_from_suffix():
@@ -76,7 +76,7 @@ def test_the_sticky_chain_separates_prefix_from_suffix():
     fit = ad.AverageDICE(Table(), suffix, as_logged, ratio_on_state, value=plain_value).fit(problem, key=KEY)
     wrong = limit_of_suffix(mdp) / mdp.logged
     np.testing.assert_allclose(fit.ratio(states(mdp)), wrong, rtol=1e-12)
-    assert np.abs(wrong / mdp.ratio_to_cut - 1).max() > 0.1
+    assert np.abs(wrong / mdp.ratio_to_truncation - 1).max() > 0.1
 
 
 def test_what_the_suffix_tends_to_on_the_whole_sticky_chain():
@@ -99,7 +99,7 @@ def test_ratio_and_value_approach_the_exact_ones_at_the_monte_carlo_rate(mdp):
 
     def errors(num_episodes, seed):
         fit = method.fit(mdp.problem(num_episodes, seed), key=KEY)
-        return np.append(fit.ratio(states(mdp)) - mdp.ratio_to_cut, fit.value - mdp.value_to_cut)
+        return np.append(fit.ratio(states(mdp)) - mdp.ratio_to_truncation, fit.value - mdp.value_to_truncation)
 
     few = np.sqrt(np.mean([errors(100, seed) ** 2 for seed in range(60)], axis=0))
     many = np.sqrt(np.mean([errors(1600, 1000 + seed) ** 2 for seed in range(60)], axis=0))
@@ -113,8 +113,8 @@ def test_the_plain_table_is_unbiased(mdp):
     method = ad.AverageDICE(Table(), plain, as_logged, ratio_on_state, value=plain_value)
     values = np.array([method.fit(mdp.problem(8, seed), key=KEY).value for seed in range(2000)])
     standard_error = values.std(ddof=1) / np.sqrt(len(values))
-    assert abs(values.mean() - mdp.value_to_cut) < 4 * standard_error
-    assert standard_error < 0.05 * abs(mdp.value_to_cut)  # or the test could not fail
+    assert abs(values.mean() - mdp.value_to_truncation) < 4 * standard_error
+    assert standard_error < 0.05 * abs(mdp.value_to_truncation)  # or the test could not fail
 
 
 @pytest.mark.parametrize("regress", PARAMETRISATIONS)
@@ -179,7 +179,7 @@ def test_the_default_sees_the_whole_and_not_only_what_lies_before_the_cut(mdp):
 
 def test_the_value_rules_are_what_they_say():
     mdp, problem = TINY, every(TINY)
-    data, w = problem.dataset, TINY.ratio_to_cut[every(TINY).dataset.observation.argmax(axis=1)]
+    data, w = problem.dataset, TINY.ratio_to_truncation[every(TINY).dataset.observation.argmax(axis=1)]
     rho, r, m, n = problem.ratio, data.reward, ~data.terminated, data.num_transitions
     expected = {
         flow_normalised: (1 - mdp.discount) * np.sum(w * rho * r) / np.sum(w * rho * (1 - mdp.discount * m)),
@@ -295,8 +295,8 @@ class TestForms:
             FourierFeatures(50, ridges=(1e-9,)), plain, as_logged, ratio_on_state, value=plain_value
         )
         fit = method.fit(every(TINY), key=KEY)
-        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=1e-5)
-        assert fit.value == pytest.approx(TINY.value_to_cut, rel=1e-5)
+        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_truncation, rtol=1e-5)
+        assert fit.value == pytest.approx(TINY.value_to_truncation, rel=1e-5)
 
     def test_features_with_the_ridge_chosen_from_data(self):
         mdp = random_mdp()
@@ -306,28 +306,26 @@ class TestForms:
     def test_linear_without_noise_or_regularisation(self):
         model = Linear(features=lambda inputs: inputs, ridge=0.0, mass_weight=0.0)
         fit = ad.AverageDICE(model, plain, as_logged, ratio_on_state, value=plain_value).fit(every(TINY), key=KEY)
-        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=1e-10)
+        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_truncation, rtol=1e-10)
 
     @pytest.mark.parametrize("regress", [label_on_state, ratio_on_state])
     def test_network_without_noise_or_regularisation(self, regress):
         # A low rate, because what is left in the end is the noise of the last minibatches.
-        model = NetworkRegression(
-            (64, 64), ridge=0.0, mass_weight=0.0, batch_size=4096, learning_rate=1e-4, num_steps=1500
-        )
+        model = MLPRegression((64, 64), ridge=0.0, mass_weight=0.0, batch_size=4096, learning_rate=1e-4, num_steps=1500)
         fit = ad.AverageDICE(model, plain, as_logged, regress, value=plain_value).fit(every(TINY), key=KEY)
-        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_cut, rtol=0.03)
-        assert fit.value == pytest.approx(TINY.value_to_cut, rel=0.03)
+        np.testing.assert_allclose(fit.ratio(states(TINY)), TINY.ratio_to_truncation, rtol=0.03)
+        assert fit.value == pytest.approx(TINY.value_to_truncation, rel=0.03)
 
     def test_network_on_labels_beyond_float32(self):
         rows = np.tile([60.0, 60.0, -60.0, 0.0], 50)
         problem = ad.Problem(log_of(rows, lengths=[4] * 50), None, 0.5)
-        model = NetworkRegression((16,), num_steps=20)
+        model = MLPRegression((16,), num_steps=20)
         fit = ad.AverageDICE(model, plain, as_logged, label_on_state, unit_mass).fit(problem, key=KEY)
         assert np.isfinite(fit.weights).all()
 
     def test_the_mass_term_moves_the_network_to_the_right_mass(self):
         """The flow of the labels before the cut is short of 1; a strong pull makes it nearly 1, and stays there."""
-        model = NetworkRegression(ridge=0.0, mass_weight=5.0, num_steps=1000)
+        model = MLPRegression(ridge=0.0, mass_weight=5.0, num_steps=1000)
         fit = ad.AverageDICE(model, plain, as_logged, ratio_on_state).fit(every(TINY), key=KEY)
         free = ad.AverageDICE.tabular().fit(every(TINY), key=KEY)
         assert free.diagnostics["flow_mass"] == pytest.approx(0.652, abs=1e-3)
@@ -335,7 +333,7 @@ class TestForms:
 
     def test_the_default_network_on_states_and_steps(self):
         mdp = replace(truncated(), reward=truncated().reward + 1)
-        model = NetworkRegression(hidden=(64, 64), num_steps=1500, standardise=True)
+        model = MLPRegression(hidden=(64, 64), num_steps=1500, standardise=True)
         fit = replace(ad.AverageDICE.neural(), model=model).fit(mdp.problem(1500, seed=0), key=KEY)
         assert fit.value == pytest.approx(mdp.value, rel=0.03)
         np.testing.assert_allclose(fit.ratio(states(mdp)), mdp.ratio, rtol=0.1)
@@ -352,13 +350,13 @@ def test_ratios_asked_for_in_the_wrong_way():
 
 
 def test_training_that_diverges_says_so():
-    model = NetworkRegression(hidden=(8,), num_steps=5, learning_rate=float("nan"))
+    model = MLPRegression(hidden=(8,), num_steps=5, learning_rate=float("nan"))
     with pytest.raises(ad.NotApplicable, match="training diverged"):
         ad.AverageDICE(model).fit(every(TINY), key=KEY)
 
 
 def test_history_holds_value_and_loss_against_steps():
-    model = NetworkRegression(hidden=(16,), num_steps=300, num_records=6)
+    model = MLPRegression(hidden=(16,), num_steps=300, num_checkpoints=6)
     fit = ad.AverageDICE(model, value=plain_value).fit(every(TINY), key=KEY)
     assert fit.history.step.tolist() == [0, 50, 100, 150, 200, 250, 300]
     assert fit.history.value[-1] == pytest.approx(fit.value, rel=1e-6)
@@ -373,8 +371,8 @@ def test_history_holds_value_and_loss_against_steps():
         ad.AverageDICE.tabular(),
         ad.AverageDICE.linear(),
         ad.AverageDICE.incremental(),
-        replace(ad.AverageDICE.neural(), model=NetworkRegression(num_steps=60, standardise=True)),
-        replace(ad.AverageDICE.paper(), model=NetworkRegression(num_steps=60)),
+        replace(ad.AverageDICE.neural(), model=MLPRegression(num_steps=60, standardise=True)),
+        replace(ad.AverageDICE.paper(), model=MLPRegression(num_steps=60)),
     ],
 )
 def test_the_same_key_gives_the_same_bytes(method):
@@ -386,7 +384,7 @@ def test_the_same_key_gives_the_same_bytes(method):
 
 def test_another_key_gives_another_network_and_other_features():
     problem = early_termination().problem(40, seed=0)
-    small = replace(ad.AverageDICE.neural(), model=NetworkRegression(num_steps=20, standardise=True))
+    small = replace(ad.AverageDICE.neural(), model=MLPRegression(num_steps=20, standardise=True))
     for method in (ad.AverageDICE(), small):
         values = {method.fit(problem, key=jax.random.key(seed)).value for seed in range(2)}
         assert len(values) == 2
@@ -394,7 +392,7 @@ def test_another_key_gives_another_network_and_other_features():
 
 def test_many_seeds_at_once_are_the_seeds_one_by_one():
     problem = early_termination().problem(40, seed=0)
-    method = replace(ad.AverageDICE.neural(), model=NetworkRegression((32, 32), num_steps=100, standardise=True))
+    method = replace(ad.AverageDICE.neural(), model=MLPRegression((32, 32), num_steps=100, standardise=True))
     keys = [jax.random.key(seed) for seed in range(3)]
     together = method.fit_many(problem, keys=keys)
     for key, fit in zip(keys, together, strict=True):
@@ -405,11 +403,11 @@ def test_many_seeds_at_once_are_the_seeds_one_by_one():
 
 
 def test_the_constructors_are_what_the_docs_say():
-    paper = NetworkRegression(
+    paper = MLPRegression(
         hidden=(256, 256), ridge=0.001, mass_weight=0.5, learning_rate=5e-4, batch_size=512, standardise=False
     )
     ours = replace(paper, standardise=True, held_out=0.2)
-    held, whole, weighted = HeldAtCut(), product_on_state_and_step, weighted_product_on_state_and_step
+    held, whole, weighted = HeldAtTruncation(), product_on_state_and_step, weighted_product_on_state_and_step
     expected = {
         ad.AverageDICE(): (FourierFeatures(), self_normalised, held, weighted, flow_mass, flow_normalised),
         ad.AverageDICE.neural(): (ours, self_normalised, held, whole, flow_mass, flow_normalised),
@@ -461,4 +459,4 @@ def test_every_result_says_what_stands_for_the_mass_beyond_the_cut():
     assert "labels stop at the cut" in ad.AverageDICE.tabular().fit(problem, key=KEY).notes
     finished = early_termination().problem(200, seed=0)
     assert ad.AverageDICE.tabular().fit(finished, key=KEY).notes == ("value flow-normalised",)
-    assert HeldAtCut() == ad.AverageDICE().completion
+    assert HeldAtTruncation() == ad.AverageDICE().completion

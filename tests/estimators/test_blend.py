@@ -9,7 +9,7 @@ import pytest
 import average_dice as ad
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, Blend, DoublyRobust, Estimator, FittedQ, MarginalisedDoublyRobust
-from average_dice.estimators.blend import (
+from average_dice.estimators.blend.blend import (
     Candidate,
     LinearCritic,
     _candidates,
@@ -18,7 +18,7 @@ from average_dice.estimators.blend import (
     evenly,
     step_dependence,
 )
-from average_dice.estimators.doubly_robust import logged_values, surprise
+from average_dice.estimators.doubly_robust.per_decision import logged_values, td_error
 from average_dice.resampling import Draw
 from conftest import columns_of
 from exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
@@ -168,7 +168,7 @@ def test_a_hidden_clock_shows_in_the_td_errors():
     plain, clocked = random_mdp().problem(200, seed=0), hidden_clock(()).problem(200, seed=0)
     for problem, found in ((plain, False), (clocked, True)):
         values = logged_values(problem, FittedQ(20, 1e-9).fit(problem, key=KEY).critic)
-        assert (step_dependence(problem, surprise(problem, values)) > Blend().clock) == found
+        assert (step_dependence(problem, td_error(problem, values)) > Blend().clock) == found
 
 
 def test_the_dependence_on_the_step_by_hand():

@@ -21,9 +21,9 @@ from average_dice.estimators import (
     FittedQ,
     MarginalisedDoublyRobust,
 )
-from average_dice.estimators.blend import evenly
-from average_dice.estimators.pair_features import LinearProblem
-from average_dice.models import FourierFeatures, NetworkRegression
+from average_dice.estimators._shared.linear_critic import CriticFeatures
+from average_dice.estimators.blend.blend import evenly
+from average_dice.models import FourierFeatures, MLPRegression
 from exact_mdps import (
     clock,
     early_termination,
@@ -38,9 +38,9 @@ from exact_mdps import (
 )
 
 KEY = jax.random.key(0)
-NETWORK = {"hidden": (64,), "num_steps": 3_000, "num_records": 3}
+NETWORK = {"hidden": (64,), "num_steps": 3_000, "num_checkpoints": 3}
 SADDLE = {**NETWORK, "learning_rate": 3e-4, "num_steps": 6_000}
-SUCCESSOR = {"target_rate": 0.05, "num_steps": 3_000, "encoder_steps": 500, "num_records": 2}
+SUCCESSOR = {"target_rate": 0.05, "num_steps": 3_000, "encoder_steps": 500, "num_checkpoints": 2}
 FASTER = {**SADDLE, "learning_rate": 1e-3}  # nothing but the other player holds them back
 
 
@@ -65,7 +65,7 @@ def linear(name):
 
 FEATURES = FourierFeatures(20, ridges=(1e-9,))
 CRITIC = FittedQ(20, 1e-9)
-STOPPED = NetworkRegression((64,), num_steps=2_000, standardise=True, held_out=0.2)
+STOPPED = MLPRegression((64,), num_steps=2_000, standardise=True, held_out=0.2)
 
 CLOSED_FORMS = {
     "is": Case(registered("is"), "cut", 0.1, too_noisy_on=("random", "rare state")),
@@ -123,9 +123,9 @@ def against_uniform(mdp):
 
 def expected(mdp, estimates):
     """What the method estimates; "held" is close to the whole, which is all that can be said in general."""
-    if estimates in ("whole", "held") or mdp.cut is None or mdp.discount**mdp.cut < 1e-4:
+    if estimates in ("whole", "held") or mdp.truncation is None or mdp.discount**mdp.truncation < 1e-4:
         return mdp.value
-    return mdp.value_to_cut if estimates == "cut" else mdp.flow_normalised_value
+    return mdp.value_to_truncation if estimates == "cut" else mdp.flow_normalised_value
 
 
 LOGS: dict[str, ad.Problem] = {}
@@ -201,14 +201,14 @@ def test_the_whole_value_where_expectations_are_exact(name):
     mdp = with_rent(tiny())
     problem = ad.Problem(mdp.exhaustive(4), mdp.policy, mdp.discount)
     assert CLOSED_FORMS[name].method.fit(problem, key=KEY).value == pytest.approx(mdp.value, abs=2e-4)
-    assert abs(mdp.value_to_cut - mdp.value) > 0.1
+    assert abs(mdp.value_to_truncation - mdp.value) > 0.1
 
 
 @pytest.mark.parametrize("name", ["is", "pdis"])
 def test_importance_sampling_to_rounding_where_expectations_are_exact(name):
     mdp = with_rent(tiny())
     problem = ad.Problem(mdp.exhaustive(4), mdp.policy, mdp.discount)
-    assert CLOSED_FORMS[name].method.fit(problem, key=KEY).value == pytest.approx(mdp.value_to_cut, abs=1e-12)
+    assert CLOSED_FORMS[name].method.fit(problem, key=KEY).value == pytest.approx(mdp.value_to_truncation, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["cop-td-features", "mis-kernel", "mwl-kernel"])
@@ -263,7 +263,7 @@ def test_fitted_q_is_the_limit_of_its_iteration():
     mdp = replace(truncated(), reward=np.where(np.arange(10).reshape(5, 2) == 3, 1.0, 0.0))
     problem = mdp.problem(200, seed=0)
     data, (low, high) = problem.dataset, (0.0, 1.0)
-    linear = LinearProblem.of(problem, 20, KEY)
+    linear = CriticFeatures.of(problem, 20, KEY)
     after = np.zeros(data.num_transitions)
     inverse = np.linalg.inv(linear.logged.T @ linear.logged / len(after) + linear.penalty(0.3))
     for _ in range(1_000):
@@ -305,7 +305,7 @@ def test_uneven_truncation_where_the_critic_is_wrong(name):
 
 @pytest.mark.parametrize("name", ["is", "pdis", "wis", "wpdis"])
 def test_the_same_policy_gives_the_behaviour_return_where_truncation_is_uneven(name):
-    mdp = replace(truncated(), early_cuts=(3, 7))
+    mdp = replace(truncated(), early_truncations=(3, 7))
     problem = replace(mdp, target=mdp.behaviour).problem(200, seed=0)
     plain = ad.BehaviourReturn().fit(problem, key=KEY).value
     assert CLOSED_FORMS[name].method.fit(problem, key=KEY).value == pytest.approx(plain, abs=1e-12)
@@ -321,7 +321,7 @@ def test_a_hole_in_the_support_is_not_seen_by_any_method(name):
 @pytest.mark.parametrize("name", ["cop-td-features", "mis-kernel", "average-dice-lambda"])
 def test_flows_at_a_discount_near_one(name):
     """The noise of the mean ratio, some 0.005, exceeds 1 − γ: undivided, it makes or loses all of the mass."""
-    mdp = replace(random_mdp(), discount=0.999, cut=100)
+    mdp = replace(random_mdp(), discount=0.999, truncation=100)
     for seed in range(5):
         found = CLOSED_FORMS[name].method.fit(mdp.problem(400, seed), key=KEY)
         assert found.value == pytest.approx(mdp.value, abs=0.02)
@@ -358,7 +358,7 @@ def test_same_key_same_bytes_and_rows_in_any_order(name):
         if hasattr(method, setting):
             method = replace(method, **{setting: 5})
     if name == "average-dice-neural":
-        method = AverageDICE(NetworkRegression((8,), num_steps=5))
+        method = AverageDICE(MLPRegression((8,), num_steps=5))
     problem = truncated().problem(30, seed=2)
     data = problem.dataset
     order = np.random.default_rng(0).permutation(data.num_transitions)

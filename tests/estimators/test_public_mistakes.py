@@ -11,7 +11,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import LSTDQ, SRDICE, AverageDICELambda, COPTDFeatures, FittedQ, ImportanceSampling
-from average_dice.estimators.average_dice import ratio_on_state
+from average_dice.estimators.ratio.average_dice import ratio_on_state
 from average_dice.labels import as_logged, plain
 from average_dice.models import Linear
 from exact_mdps import as_policy, early_termination, tiny, truncated
@@ -65,23 +65,23 @@ def test_lambda_joins_cop_td_and_average_dice():
 
 def test_lambda_between_is_exact_as_the_cut_becomes_late():
     mdp = truncated()
-    problem = replace(mdp, cut=120).problem(3_000, seed=0)
+    problem = replace(mdp, truncation=120).problem(3_000, seed=0)
     for trace in (0.0, 0.3, 0.6):
         fit = AverageDICELambda(trace, 20, 1e-9).fit(problem, key=KEY)
-        np.testing.assert_allclose(fit.ratio(np.eye(5)), replace(mdp, cut=120).ratio, rtol=0.1)
+        np.testing.assert_allclose(fit.ratio(np.eye(5)), replace(mdp, truncation=120).ratio, rtol=0.1)
     with pytest.raises(ad.SettingError, match="between 0 and 1"):
         AverageDICELambda(1.5)
 
 
 def test_episodes_that_end_early_count():
     """Throwing them away conditions on survival: the value would rise to that of the survivors."""
-    mdp = replace(early_termination(), reward=np.ones((5, 2)), cut=10)
+    mdp = replace(early_termination(), reward=np.ones((5, 2)), truncation=10)
     problem = mdp.problem(3_000, seed=0)
     survivors = np.isin(problem.dataset.episode, problem.dataset.episode[problem.dataset.truncated])
     assert 0.3 < survivors.mean() < 0.9
     value = ImportanceSampling.weighted_per_decision().fit(problem, key=KEY).value
-    assert value == pytest.approx(mdp.value_to_cut, abs=0.01)
-    assert mdp.value_to_cut + 0.05 < 1 - 0.9**10  # what the survivors alone would say
+    assert value == pytest.approx(mdp.value_to_truncation, abs=0.01)
+    assert mdp.value_to_truncation + 0.05 < 1 - 0.9**10  # what the survivors alone would say
 
 
 def test_a_stochastic_policy_is_not_its_best_action():
@@ -109,7 +109,7 @@ def test_successor_features_have_as_many_outputs_as_features(monkeypatch):
     seen = []
     original = sr_dice._means
     monkeypatch.setattr(sr_dice, "_means", lambda *arguments: seen.append(original(*arguments)) or seen[-1])
-    method = SRDICE((16, 16), num_features=12, encoder_steps=5, num_steps=6, num_records=2)
+    method = SRDICE((16, 16), num_features=12, encoder_steps=5, num_steps=6, num_checkpoints=2)
     fit = method.fit(tiny().problem(20, seed=0), key=KEY)
     assert fit.history.step.tolist() == [5, 8, 11]  # the encoder's steps count
     assert seen[-1].shape == (1, 12)

@@ -11,7 +11,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import SaddlePoint
-from average_dice.estimators.saddle_point import flow_goal, objective, unit_goal
+from average_dice.estimators.ratio.saddle_point import flow_goal, objective, unit_goal
 from exact_mdps import tiny
 
 NAMES = ("dual_dice", "gen_dice", "gradient_dice", "best_dice", "mwl", "mql")
@@ -155,7 +155,7 @@ def test_a_squared_network_has_the_same_saddle(name):
 
 def test_many_seeds_at_once_are_what_each_is_alone():
     problem = tiny().problem(50, seed=0)
-    method = replace(SaddlePoint.best_dice(), hidden=(16,), num_steps=50, num_records=2)
+    method = replace(SaddlePoint.best_dice(), hidden=(16,), num_steps=50, num_checkpoints=2)
     keys = [jax.random.key(seed) for seed in (0, 1)]
     together = [fit.value for fit in method.fit_many(problem, keys=keys)]
     alone = [method.fit(problem, key=key).value for key in keys]

@@ -15,7 +15,7 @@ from average_dice.estimators import (
     MarginalisedDoublyRobust,
 )
 from average_dice.estimators.base import Critic
-from average_dice.estimators.etd import log_emphasis
+from average_dice.estimators.value.emphatic_td import log_emphasis
 from exact_mdps import tiny, truncated
 
 KEY = jax.random.key(0)
@@ -51,8 +51,8 @@ def test_without_a_critic_doubly_robust_is_importance_sampling():
 def test_a_wrong_critic_is_corrected_up_to_the_cut_and_believed_beyond_it():
     """On every trajectory: J to the cut, plus γᴴ P_π(alive at H) of what the critic says."""
     mdp = tiny()
-    alive = mdp.visits(mdp.target, mdp.cut + 1)[-1].sum()
-    expected = mdp.value_to_cut + mdp.discount**mdp.cut * alive * 0.7
+    alive = mdp.visits(mdp.target, mdp.truncation + 1)[-1].sum()
+    expected = mdp.value_to_truncation + mdp.discount**mdp.truncation * alive * 0.7
     assert DoublyRobust(critic=Says(0.7)).fit(exhaustive(mdp), key=KEY).value == pytest.approx(expected, abs=1e-12)
 
 
@@ -86,15 +86,15 @@ def test_emphasis_weights_the_differences():
 def test_lambda_where_expectations_are_exact(trace):
     """W = Σ_{t<H} a_t + a_H / (1 − γλ), with a_{t+1} = γ P_πᵀ((1 − λ) w d_t + λ a_t) a₀ = (1 − γ) p₀, is w Σ d_t."""
     mdp = tiny()
-    visits = mdp.visits(mdp.behaviour, mdp.cut)
+    visits = mdp.visits(mdp.behaviour, mdp.truncation)
     flow = mdp.discount * mdp.step_matrix(mdp.target).T
 
     def mass(ratio):
         arriving = (1 - mdp.discount) * mdp.start
         total = arriving.copy()
-        for step in range(mdp.cut):
+        for step in range(mdp.truncation):
             arriving = flow @ ((1 - trace) * ratio * visits[step] + trace * arriving)
-            total += arriving / (1 - mdp.discount * trace if step == mdp.cut - 1 else 1)
+            total += arriving / (1 - mdp.discount * trace if step == mdp.truncation - 1 else 1)
         return total
 
     none, seen = mass(np.zeros(2)), visits.sum(axis=0)

@@ -24,7 +24,7 @@ def distances(problem):
     }
 
 
-@pytest.mark.parametrize("mdp", [*ALL, replace(truncated(), early_cuts=(3, 7))], ids=lambda mdp: mdp.name)
+@pytest.mark.parametrize("mdp", [*ALL, replace(truncated(), early_truncations=(3, 7))], ids=lambda mdp: mdp.name)
 def test_sound_logs_are_quiet(mdp: ExactMDP):
     """Twenty logs of each MDP; the largest of a hundred normal numbers is 2.5 on average."""
     found = [distances(mdp.problem(60, seed)) for seed in range(20)]

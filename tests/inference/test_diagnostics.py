@@ -32,7 +32,7 @@ def test_a_log_of_the_policy_itself():
     assert found.mean_ratio_distance == 0
     np.testing.assert_allclose(found.by_step, np.bincount(log.step))
     survivors = log.lengths[~log.terminated[log.starts + log.lengths - 1]]
-    assert found.beyond_cut == pytest.approx(np.sum(0.9**survivors) / 100)
+    assert found.beyond_truncation == pytest.approx(np.sum(0.9**survivors) / 100)
     assert found.mass_found == pytest.approx(1, abs=1e-6)
     assert sum(found.weights) == pytest.approx(1)
     assert found.unseen_actions is None  # there is no policy to ask
@@ -59,7 +59,7 @@ def test_episodes_by_hand():
     assert found.mean_ratio == pytest.approx(4.5 / 4)
     assert found.mean_ratio_distance == pytest.approx(0.25 / (np.std([0.5, 0.0], ddof=1) / np.sqrt(2)))
     assert found.overlap == pytest.approx(3.5 / 4)
-    assert found.beyond_cut == pytest.approx(0.25 / 2)
+    assert found.beyond_truncation == pytest.approx(0.25 / 2)
     assert found.largest_reward_share == pytest.approx(0.75**2 / (0.75**2 + 3 * 0.25**2))
 
 
@@ -195,7 +195,7 @@ def test_beyond_an_early_cut_others_go_on():
         lengths = np.where(np.arange(40) < num_long, 100, 5)
         log = of_steps(actions, 0.0, lengths, terminated=False, target=0.5)
         found = diagnose(ad.Problem(log, None, 0.95), key=KEY)
-        assert found.beyond_cut == pytest.approx(beyond)
+        assert found.beyond_truncation == pytest.approx(beyond)
         assert found.effective_episodes == pytest.approx(effective, rel=0.2)
 
 

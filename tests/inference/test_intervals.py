@@ -6,7 +6,7 @@ from scipy import stats
 
 import average_dice as ad
 from average_dice.inference.intervals import bias_corrected, empirical_bernstein, from_few, percentile, student_t
-from average_dice.inference.tails import pareto_k
+from average_dice.inference.pareto import pareto_k
 
 
 def test_percentiles_leave_half_of_the_rest_on_each_side():

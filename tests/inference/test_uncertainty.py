@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.benchmark.tasks import find_task
 from average_dice.demo import load_demo
 from average_dice.errors import NotApplicable
 from average_dice.estimators import (
@@ -24,10 +23,10 @@ from average_dice.estimators import (
     MarginalisedDoublyRobust,
     TrainedEstimator,
 )
-from average_dice.estimators.weighting import added_by_episode
+from average_dice.estimators.value_rules import added_by_episode
 from average_dice.inference import bootstrap
-from average_dice.inference.behaviour import behaviour_value, difference
 from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
+from average_dice.inference.difference import behaviour_value, difference
 from average_dice.inference.influence import cross_fitted
 from average_dice.inference.uncertainty import (
     Sampling,
@@ -37,6 +36,7 @@ from average_dice.inference.uncertainty import (
     uncertainty,
 )
 from average_dice.progress import listening, report
+from average_dice.tasks.task import find_task
 from exact_mdps import early_termination, random_mdp, sticky_chain, tiny, truncated
 
 KEY = jax.random.key(0)
@@ -214,7 +214,7 @@ def test_kinds(name, kind):
 
 def test_a_method_that_trains_is_trained_on_each_draw():
     problem = random_mdp().problem(20, seed=0)
-    method = replace(REGISTRY["td"].make(), num_steps=5, num_records=1)
+    method = replace(REGISTRY["td"].make(), num_steps=5, num_checkpoints=1)
     fit = method.fit(problem, key=KEY)
     found = uncertainty(method, problem, fit, Sampling(num_trained_draws=3), key=KEY)
     assert found.kind == "Student's t with the spread of 3 draws of episodes"
@@ -317,7 +317,7 @@ def test_without_choices_critics_learn_the_values_of_states(method):
     problem = ad.Problem(mdp.exhaustive(unit=4), mdp.policy, mdp.discount)
     value, _ = behaviour_value(method, problem, 1, 0, key=KEY)
     assert value == pytest.approx(mdp.value, rel=1e-4)
-    assert mdp.value_to_cut < 0.9 * mdp.value
+    assert mdp.value_to_truncation < 0.9 * mdp.value
 
 
 def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draws():

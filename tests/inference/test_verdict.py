@@ -154,7 +154,7 @@ def test_parts_that_disagree_and_a_flow_out_of_balance():
         largest_reward_share=0.01,
         repeated_episodes=0.0,
         unseen_actions=None,
-        beyond_cut=0.0,
+        beyond_truncation=0.0,
         mean_ratio=1.0,
         mean_ratio_distance=0.1,
         overlap=0.8,
@@ -175,7 +175,11 @@ def test_parts_that_disagree_and_a_flow_out_of_balance():
     assert level(values=1.15, noise=0.01).level == "supported"  # within the interval's own width
     assert level(values=1.015, width=0.001).level == "supported"  # a hundredth is beyond chance, but small
     assert level(values=1.03, width=0.001).level == "weak"
-    assert [level(beyond_cut=share).level for share in (0.04, 0.2, 0.35)] == ["supported", "weak", "not supported"]
+    assert [level(beyond_truncation=share).level for share in (0.04, 0.2, 0.35)] == [
+        "supported",
+        "weak",
+        "not supported",
+    ]
     assert "out of balance" in level(flow_residual=1.2).reasons[0]
     unseen = level(unseen_actions=0.1, overlap=0.1)
     assert unseen.level == "not supported"

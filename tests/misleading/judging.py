@@ -7,7 +7,7 @@ import average_dice as ad
 
 from .logs import LOGS
 
-NUM_DRAWS = 25
+NUM_ACTIONS_DRAWN = 25
 BY_NAME = {log.name: log for log in LOGS}
 Row = dict[str, Any]
 
@@ -24,7 +24,7 @@ def is_wrong(row: Row) -> bool:
 
 def evaluated(name: str, seed: int) -> Row:
     made, start = BY_NAME[name].make(seed), time.perf_counter()
-    found = ad.evaluate(made.dataset, made.policy, made.discount, num_draws=NUM_DRAWS, seed=seed)
+    found = ad.evaluate(made.dataset, made.policy, made.discount, num_draws=NUM_ACTIONS_DRAWN, seed=seed)
     estimate = found.recommended_estimate
     assert estimate is not None
     return {

@@ -76,7 +76,7 @@ class Line:
     noise: float = 0.3
     start: tuple[float, float] = (0.0, 0.5)
     discount: float = 0.9
-    cut: int = 40
+    truncation: int = 40
     recorded: Act | None = None  # the density in the log; that of μ if None
     clip: float | None = None  # the log holds the action clipped, and the density of the clipped action
 
@@ -104,7 +104,7 @@ class Line:
         act, recorded = self.behaviour, self.recorded or self.behaviour
         state = generator.normal(*self.start, num_episodes)
         states, actions, rewards = [state], [], []
-        for _ in range(self.cut):
+        for _ in range(self.truncation):
             action = generator.normal(act.bias + act.gain * state, act.std)
             rewards.append(sum(term(state) for term in self.of_state) + sum(term(action) for term in self.of_action))
             actions.append(action)
@@ -116,8 +116,8 @@ class Line:
             action = np.clip(action, -self.clip, self.clip)
         standard = (action - recorded.bias - recorded.gain * logged) / recorded.std
         return {
-            "episode": np.repeat(np.arange(num_episodes), self.cut),
-            "step": np.tile(np.arange(self.cut), num_episodes),
+            "episode": np.repeat(np.arange(num_episodes), self.truncation),
+            "step": np.tile(np.arange(self.truncation), num_episodes),
             "observation": logged[:, None],
             "action": action[:, None],
             "reward": np.stack(rewards, axis=1).ravel(),
@@ -128,5 +128,5 @@ class Line:
 
     def play(self, num_episodes: int, seed: int) -> np.ndarray:
         long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))
-        own = replace(self, behaviour=self.target, recorded=None, clip=None, cut=long)
+        own = replace(self, behaviour=self.target, recorded=None, clip=None, truncation=long)
         return returns(own.sample(num_episodes, seed), self.discount)

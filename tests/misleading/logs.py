@@ -602,7 +602,7 @@ LOGS: tuple[MisleadingLog, ...] = (
     MisleadingLog(
         "overlapping-windows",
         "episodes are overlapping windows of 25 long ones",
-        lambda s: people(s, each=1, num=25, edit=windows(40, 5), cut=80),
+        lambda s: people(s, each=1, num=25, edit=windows(40, 5), truncation=80),
         SEEN,
     ),
     MisleadingLog("ten-people", "200 episodes of ten people", lambda s: people(s, each=20, num=10), SEEN),

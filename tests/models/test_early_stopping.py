@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from average_dice.models import NetworkRegression, Regression
+from average_dice.models import MLPRegression, Regression
 from average_dice.models.early_stopping import Best, left_out
 
 
@@ -44,11 +44,11 @@ def test_a_network_that_would_learn_the_noise_stops_before():
         "ridge": 0.0,
         "mass_weight": 0.0,
         "num_steps": 1_500,
-        "num_records": 30,
+        "num_checkpoints": 30,
         "learning_rate": 2e-3,
     }
     stopped, longer = (
-        NetworkRegression(**common, held_out=share).fit(regression, keys=keys, value_of=np.mean) for share in (0.2, 0.0)
+        MLPRegression(**common, held_out=share).fit(regression, keys=keys, value_of=np.mean) for share in (0.2, 0.0)
     )
     for early, late in zip(stopped, longer, strict=True):
         assert early.history.step[-1] < 1_500

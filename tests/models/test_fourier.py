@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from average_dice.features.fourier import FourierMap, _folds
 from average_dice.models import FourierFeatures, Regression
-from average_dice.models.fourier import FeatureMap, _folds
 
 KEYS = [jax.random.key(0)]
 
@@ -26,7 +26,7 @@ def regression(num_episodes=60, length=20, noise=0.1, seed=0):
 
 def test_features_approximate_the_gaussian_kernel():
     points = np.random.default_rng(0).normal(size=(200, 2))
-    features = FeatureMap.draw(points, 20_000, np.random.default_rng(1))
+    features = FourierMap.draw(points, 20_000, np.random.default_rng(1))
     cosines = features(points)[:, 3:]
     kernel = 2 * cosines @ cosines.T / 20_000
     standardised = (points - points.mean(axis=0)) / points.std(axis=0)
@@ -49,7 +49,7 @@ def test_the_fit_from_sums_is_the_fit_from_rows():
     # The same features: the generator of the key draws them first.
     from average_dice.randomness import generator_from
 
-    phi = FeatureMap.draw(problem.inputs, 40, generator_from(KEYS[0]))(problem.inputs)
+    phi = FourierMap.draw(problem.inputs, 40, generator_from(KEYS[0]))(problem.inputs)
     penalty = np.sqrt(0.01 * len(phi)) * np.eye(phi.shape[1])
     penalty[0] = 0  # the constant is free
     rows, right = np.vstack([phi, penalty]), np.append(problem.targets, np.zeros(phi.shape[1]))
@@ -69,7 +69,7 @@ def test_the_ridge_is_the_one_with_the_lowest_error_on_episodes_left_out():
     from average_dice.randomness import generator_from
 
     generator = generator_from(KEYS[0])
-    phi = FeatureMap.draw(problem.inputs, 60, generator)(problem.inputs)
+    phi = FourierMap.draw(problem.inputs, 60, generator)(problem.inputs)
     errors = dict.fromkeys(ridges, 0.0)
     for held in _folds(problem.episode, generator):
         kept = np.setdiff1d(np.arange(len(phi)), held)

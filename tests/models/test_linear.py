@@ -9,7 +9,7 @@ import pytest
 import average_dice as ad
 from average_dice.estimators import label_on_state, unit_mass
 from average_dice.labels import as_logged, plain
-from average_dice.models import IncrementalLinear, Linear, NetworkRegression, Regression
+from average_dice.models import IncrementalLinear, Linear, MLPRegression, Regression
 from exact_mdps import early_termination
 
 KEYS = [jax.random.key(0)]
@@ -108,7 +108,7 @@ def test_a_network_without_hidden_layers_is_the_linear_model():
     """The same loss, dual variable included, by another way: a wrong sign or factor would show."""
     problem = regression(num_rows=2000)
     expected = fit(Linear(ridge=0.1, mass_weight=2.0), problem)
-    model = NetworkRegression(hidden=(), ridge=0.1, mass_weight=2.0, learning_rate=2e-3, num_steps=4000)
+    model = MLPRegression(hidden=(), ridge=0.1, mass_weight=2.0, learning_rate=2e-3, num_steps=4000)
     found = fit(model, problem)
     np.testing.assert_allclose(coefficients(found), coefficients(expected), atol=0.03)
     np.testing.assert_allclose(found.rows, expected.rows, atol=0.1)

@@ -23,15 +23,15 @@ def by_the_count(position, memory, minibatches, settings, key):
     return jnp.where(memory < 30, -1.0, 1.0), memory + 1
 
 
-def run(num_steps, num_records, seeds=2, pull=1.0, downhill=towards_the_mean, batch_size=8):
+def run(num_steps, num_checkpoints, seeds=2, pull=1.0, update_step=towards_the_mean, batch_size=8):
     records = []
     final, _ = train(
-        downhill,
+        update_step,
         jnp.zeros(seeds),
         jnp.zeros(seeds),
         ({"y": jnp.arange(11.0)},),
         {"pull": pull},
-        Schedule(0.05, batch_size, num_steps, num_records),
+        Schedule(0.05, batch_size, num_steps, num_checkpoints),
         keys=[jax.random.key(seed) for seed in range(seeds)],
         record=lambda step, position, memory: records.append((step, np.asarray(position))),
     )
@@ -52,8 +52,8 @@ def test_the_number_of_records_changes_nothing_but_the_records():
 
 
 def test_memory_is_kept_over_records():
-    once, _ = run(60, 1, downhill=by_the_count)
-    often, _ = run(60, 12, downhill=by_the_count)
+    once, _ = run(60, 1, update_step=by_the_count)
+    often, _ = run(60, 12, update_step=by_the_count)
     np.testing.assert_array_equal(once, often)
     assert float(often[0]) < 0.05 * 30  # it turned back half way
 
@@ -66,7 +66,7 @@ def test_columns_of_different_lengths_are_refused():
             jnp.zeros(1),
             ({"y": jnp.arange(11.0), "z": jnp.arange(3.0)},),
             {"pull": 1.0},
-            Schedule(learning_rate=0.05, batch_size=4, num_steps=2, num_records=1),
+            Schedule(learning_rate=0.05, batch_size=4, num_steps=2, num_checkpoints=1),
             keys=[jax.random.key(0)],
             record=lambda step, position, memory: None,
         )

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from average_dice.models import FourierFeatures, IncrementalLinear, Linear, NetworkRegression, Regression, Table
-from average_dice.models.fourier import FeatureMap
+from average_dice.features.fourier import FourierMap
+from average_dice.models import FourierFeatures, IncrementalLinear, Linear, MLPRegression, Regression, Table
 
 KEYS = [jax.random.key(0)]
 CLOSED = {
@@ -38,9 +38,9 @@ def predictions(model, problem, at):
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_weights_are_copies(name, monkeypatch):
-    draw, problem = FeatureMap.draw, regression()
+    draw, problem = FourierMap.draw, regression()
     monkeypatch.setattr(
-        FeatureMap,
+        FourierMap,
         "draw",
         staticmethod(lambda given, num, generator: draw(problem.inputs, num, np.random.default_rng(1))),
     )
@@ -62,7 +62,7 @@ def test_a_network_counts_rows_by_their_weight():
     """Two targets at one input, one of them with three times the weight: the mean is three quarters of the way."""
     targets = np.tile([0.0, 1.0], 50)
     problem = Regression(np.zeros((100, 1)), targets, np.ones(100), 1.0, np.arange(100), weights=1 + 2 * targets)
-    network = NetworkRegression((8,), ridge=0.0, mass_weight=0.0, learning_rate=5e-3, batch_size=100, num_steps=1_500)
+    network = MLPRegression((8,), ridge=0.0, mass_weight=0.0, learning_rate=5e-3, batch_size=100, num_steps=1_500)
     fitted = network.fit(problem, keys=KEYS, value_of=lambda f: 0.0)[0]
     assert fitted.rows[0] == pytest.approx(0.75, abs=0.03)
     assert fitted.history.loss[-1] == pytest.approx(

@@ -18,7 +18,7 @@ def evaluation():
     paper = REGISTRY["average-dice-paper"].make()
     methods = {
         **{name: REGISTRY[name].make() for name in ("average-dice-blend", "average-reward", "is", "wpdis", "fqe")},
-        f"mine {SCRIPT}": replace(paper, model=replace(paper.model, num_steps=20, num_records=4)),
+        f"mine {SCRIPT}": replace(paper, model=replace(paper.model, num_steps=20, num_checkpoints=4)),
     }
     command = f"average-dice evaluate '{SCRIPT}.parquet' --discount 0.9"
     return ad.evaluate(log, mdp.policy, 0.9, estimators=methods, num_draws=8, command=command)

@@ -3,7 +3,7 @@
 import io
 import sys
 
-from .signals import Stopped, leave, take_signals
+from average_dice.cli.signals import Stopped, leave, take_signals
 
 
 def main() -> None:
@@ -16,8 +16,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    from ..errors import AverageDiceError
-    from .commands import app
+    from average_dice.cli.commands import app
+    from average_dice.errors import AverageDiceError
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

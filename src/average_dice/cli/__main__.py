@@ -1,3 +1,3 @@
-from . import main
+from average_dice.cli import main
 
 main()

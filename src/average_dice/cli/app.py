@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import __version__
-from ..errors import SettingError
+from average_dice import __version__
+from average_dice.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..policies import CategoricalPolicy, GaussianPolicy
+    from average_dice.policies import CategoricalPolicy, GaussianPolicy
 
 # Everything heavy is imported inside the commands: `average-dice --help` must answer at once.
 
@@ -44,9 +44,9 @@ def _options(
 
 def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
     """A policy file; or a task's name, which stands for its shipped policy."""
-    from ..benchmark.targets import target_policy
-    from ..benchmark.tasks import TASKS
-    from ..policies import load_policy
+    from average_dice.policies import load_policy
+    from average_dice.tasks.shipped import target_policy
+    from average_dice.tasks.task import TASKS
 
     if str(given) in TASKS:
         return target_policy(str(given))
@@ -66,7 +66,7 @@ def training(console: "Console", timed: bool = False) -> Iterator[Callable[[str]
     """A progress bar that moves while a method trains; gives the function that names the method."""
     from rich.progress import Progress, TimeElapsedColumn
 
-    from ..progress import listening
+    from average_dice.progress import listening
 
     columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
     since_the_start = 1e9  # seconds: units may be minutes apart, and the last half minute says nothing of them

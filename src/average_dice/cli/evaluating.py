@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import SettingError
-from ..files import check_writable
-from .app import app, find_policy, make_console, training
+from average_dice.cli.app import app, find_policy, make_console, training
+from average_dice.errors import SettingError
+from average_dice.files import check_writable
 
 DEMO_DRAWS = 25  # fewer than usual: nobody should have to wait for a demonstration
 
@@ -28,8 +28,8 @@ def demo(
 
     Example: `average-dice demo`
     """
-    from ..demo import DEMOS, load_demo
-    from ..evaluation import evaluate as run
+    from average_dice.demo import DEMOS, load_demo
+    from average_dice.evaluation import evaluate as run
 
     console = make_console()
     for name in DEMOS:
@@ -76,9 +76,9 @@ def evaluate(
 
     Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --report report.html`
     """
-    from ..data import read_dataset
-    from ..estimators import BASELINES, find
-    from ..evaluation import evaluate as run
+    from average_dice.data import read_dataset
+    from average_dice.estimators import BASELINES, find
+    from average_dice.evaluation import evaluate as run
 
     find(estimators)  # a misspelt name is reported before anything is read
     outputs = [path for path in (json, report) if path is not None]
@@ -121,8 +121,8 @@ def report(
 
     Example: `average-dice report result.json --out report.html`
     """
-    from ..files import write_text_whole
-    from ..report import page_of_file
+    from average_dice.files import write_text_whole
+    from average_dice.report import page_of_file
 
     target = out or result.with_suffix(".html")
     text = page_of_file(result)
@@ -144,8 +144,8 @@ def compare(
 
     Example: `average-dice compare log.parquet --policy old.safetensors --policy new.safetensors --discount 0.95`
     """
-    from ..comparison import compare as run
-    from ..data import read_dataset
+    from average_dice.comparison import compare as run
+    from average_dice.data import read_dataset
 
     if json is not None:
         check_writable(json)
@@ -175,7 +175,7 @@ def validate(data: Logs) -> None:
     import numpy as np
     from rich.table import Table
 
-    from ..data import read_dataset
+    from average_dice.data import read_dataset
 
     log = read_dataset(*data)
     died = int(log.terminated.sum())
@@ -209,7 +209,7 @@ def estimators() -> None:
     """
     from rich.table import Column, Table
 
-    from ..estimators import RECOMMENDED, REGISTRY
+    from average_dice.estimators import RECOMMENDED, REGISTRY
 
     table = Table(Column("estimator", no_wrap=True), "family", "needs", "learns", "paper")
     for name, entry in REGISTRY.items():

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import needs_extra
-from ..files import check_writable
-from .app import app, find_policy, make_console, training
+from average_dice.cli.app import app, find_policy, make_console, training
+from average_dice.errors import needs_extra
+from average_dice.files import check_writable
 
 
 @app.command()
@@ -18,8 +18,8 @@ def tasks() -> None:
     """
     from rich.table import Column, Table
 
-    from ..benchmark.targets import training_record, truth_record
-    from ..benchmark.tasks import DISCOUNTS, TASKS
+    from average_dice.tasks.shipped import training_record, truth_record
+    from average_dice.tasks.task import DISCOUNTS, TASKS
 
     numbers = ("noise", "return", *(f"γ {discount:g}" for discount in DISCOUNTS))
     columns = [Column(heading, no_wrap=True, justify="right") for heading in numbers]
@@ -55,10 +55,10 @@ def collect(
 
     Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
     """
-    from ..benchmark.collection import collect as run
-    from ..benchmark.rollouts import fastest_envs
-    from ..benchmark.tasks import find_task
-    from ..data import check_suffix, write_dataset
+    from average_dice.data import check_suffix, write_dataset
+    from average_dice.tasks.collection import collect as run
+    from average_dice.tasks.rollouts import fastest_envs
+    from average_dice.tasks.task import find_task
 
     found = find_task(task)
     check_suffix(out)
@@ -98,9 +98,9 @@ def truth(
     """
     from rich.table import Table
 
-    from ..benchmark.collection import true_values, truth_as_record
-    from ..benchmark.rollouts import fastest_envs
-    from ..benchmark.tasks import DISCOUNTS, find_task
+    from average_dice.tasks.collection import true_values, truth_as_record
+    from average_dice.tasks.rollouts import fastest_envs
+    from average_dice.tasks.task import DISCOUNTS, find_task
 
     found = find_task(task)
     if json is not None:
@@ -137,12 +137,12 @@ def train(
 
     Example: `average-dice train CartPole-v1 --out policy.safetensors`
     """
-    from ..benchmark.tasks import find_task
+    from average_dice.tasks.task import find_task
 
     found = find_task(task)
     check_writable(out)
     with needs_extra("train"):
-        from ..benchmark.training import train_and_record
+        from average_dice.tasks.ppo import train_and_record
 
     console = make_console()
     with training(console) as starting:

@@ -1,6 +1,6 @@
 """Logged episodes: what they are, what makes them valid, how they are read and written."""
 
-from .dataset import LoggedDataset
-from .files import check_suffix, read_dataset, write_dataset
+from average_dice.data.dataset import LoggedDataset
+from average_dice.data.files import check_suffix, read_dataset, write_dataset
 
 __all__ = ["LoggedDataset", "check_suffix", "read_dataset", "write_dataset"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DatasetError
+from average_dice.errors import DatasetError
 
 REQUIRED = (
     "episode",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ..errors import DatasetError
-from .columns import OPTIONAL, REQUIRED, as_columns
-from .validation import check
+from average_dice.data.columns import OPTIONAL, REQUIRED, as_columns
+from average_dice.data.validation import check
+from average_dice.errors import DatasetError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

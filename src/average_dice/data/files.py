@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DatasetError
-from ..files import written_whole
-from .columns import OPTIONAL, REQUIRED
-from .dataset import LoggedDataset
+from average_dice.data.columns import OPTIONAL, REQUIRED
+from average_dice.data.dataset import LoggedDataset
+from average_dice.errors import DatasetError
+from average_dice.files import written_whole
 
 METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
 

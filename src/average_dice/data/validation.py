@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DatasetError
-from .columns import Columns
+from average_dice.data.columns import Columns
+from average_dice.errors import DatasetError
 
 # next_observation is compared with the next row's observation up to what a round trip through float32 or through
 # a text file with six digits loses.

@@ -7,9 +7,9 @@ that the package ships for the task.
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 
-from ..benchmark.targets import target_policy, truth_record
-from ..data import LoggedDataset, read_dataset
-from ..policies import CategoricalPolicy, GaussianPolicy
+from average_dice.data import LoggedDataset, read_dataset
+from average_dice.policies import CategoricalPolicy, GaussianPolicy
+from average_dice.tasks.shipped import target_policy, truth_record
 
 DEMOS = ("CartPole-v1", "Hopper-v5")
 

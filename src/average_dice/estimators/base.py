@@ -9,10 +9,10 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import NotApplicable
-from ..models import History
-from ..problem import Problem
-from ..resampling import Draw
+from average_dice.errors import NotApplicable
+from average_dice.models import History
+from average_dice.problem import Problem
+from average_dice.resampling import Draw
 
 Ratio = Callable[..., Float[np.ndarray, " row"]]
 

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..errors import SettingError
-from .average_dice import AverageDICE
-from .average_dice_lambda import AverageDICELambda
-from .average_reward import AverageReward
-from .base import Estimator
-from .behaviour_return import BehaviourReturn
-from .blend import Blend
-from .cop_td import COPTD
-from .cop_td_features import COPTDFeatures
-from .deep_td import DeepTD
-from .doubly_robust import DoublyRobust, MarginalisedDoublyRobust
-from .etd import EmphaticTD
-from .fqe import FittedQ
-from .importance_sampling import ImportanceSampling
-from .lstd_q import LSTDQ
-from .mis_kernel import KernelMIS
-from .mwl_kernel import KernelMWL
-from .saddle_point import SaddlePoint
-from .sr_dice import SRDICE
+from average_dice.errors import SettingError
+from average_dice.estimators.base import Estimator
+from average_dice.estimators.baseline.average_reward import AverageReward
+from average_dice.estimators.baseline.behaviour_return import BehaviourReturn
+from average_dice.estimators.blend.blend import Blend
+from average_dice.estimators.doubly_robust.per_decision import DoublyRobust, MarginalisedDoublyRobust
+from average_dice.estimators.importance.importance_sampling import ImportanceSampling
+from average_dice.estimators.ratio.average_dice import AverageDICE
+from average_dice.estimators.ratio.average_dice_lambda import AverageDICELambda
+from average_dice.estimators.ratio.cop_td import COPTD
+from average_dice.estimators.ratio.cop_td_features import COPTDFeatures
+from average_dice.estimators.ratio.mis_kernel import KernelMIS
+from average_dice.estimators.ratio.mwl_kernel import KernelMWL
+from average_dice.estimators.ratio.saddle_point import SaddlePoint
+from average_dice.estimators.ratio.sr_dice import SRDICE
+from average_dice.estimators.value.deep_td import DeepTD
+from average_dice.estimators.value.emphatic_td import EmphaticTD
+from average_dice.estimators.value.fitted_q import FittedQ
+from average_dice.estimators.value.lstd_q import LSTDQ
 
 CHE = "Che et al. 2025"
 GELADA = "Gelada & Bellemare 2019"

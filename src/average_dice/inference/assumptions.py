@@ -17,15 +17,15 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from ..data import LoggedDataset
-from ..estimators.weighting import Rows
-from ..labels import as_logged, self_normalised
-from ..models.fourier import FeatureMap
-from ..models.pairs import joined
-from ..models.scaling import mean_and_std
-from ..models.systems import solve
-from ..problem import Problem
-from ..randomness import generator_from
+from average_dice.data import LoggedDataset
+from average_dice.estimators.value_rules import Rows
+from average_dice.features.fourier import FourierMap
+from average_dice.features.scaling import mean_and_std
+from average_dice.features.state_action import join_action
+from average_dice.labels import as_logged, self_normalised
+from average_dice.models.linear_systems import solve
+from average_dice.problem import Problem
+from average_dice.randomness import generator_from
 
 NUM_FEATURES = 100
 RIDGE = 0.01
@@ -70,7 +70,7 @@ def _predicted(problem: Problem, target: Rows, key: jax.Array) -> Rows:
     """The target of each row, by ridge regression on the state and the step in other episodes."""
     data, generator = problem.dataset, generator_from(key)
     inputs = np.column_stack([data.observation, data.step])
-    phi = FeatureMap.draw(inputs, NUM_FEATURES, generator)(inputs).astype(np.float64)
+    phi = FourierMap.draw(inputs, NUM_FEATURES, generator)(inputs).astype(np.float64)
     fold = (generator.permutation(data.num_episodes) % NUM_FOLDS)[problem.episode_index]
     folds = [np.flatnonzero(fold == one) for one in range(NUM_FOLDS)]
     grams = np.array([phi[rows].T @ phi[rows] for rows in folds])
@@ -98,7 +98,9 @@ def truncation(data: LoggedDataset) -> float:
     Rows of the last step, where all that is left is truncated, say nothing; nor do terminated ones.
     """
     num_actions = int(data.action.max()) + 1 if data.is_discrete else None
-    columns = np.column_stack([joined(data.observation, data.action, num_actions), data.next_observation, data.reward])
+    columns = np.column_stack(
+        [join_action(data.observation, data.action, num_actions), data.next_observation, data.reward]
+    )
     at_risk = ~data.terminated & (data.step < data.step.max())
     truncated = at_risk & data.truncated
     if int(truncated.sum()) < FEWEST:

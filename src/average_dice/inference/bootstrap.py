@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
-from ..errors import NotApplicable
-from ..estimators import Estimator
-from ..estimators.base import Refit
-from ..problem import Problem
-from ..progress import part, report
-from ..resampling import Block, Draw
+from average_dice.errors import NotApplicable
+from average_dice.estimators import Estimator
+from average_dice.estimators.base import Refit
+from average_dice.problem import Problem
+from average_dice.progress import part, report
+from average_dice.resampling import Block, Draw
 
 BLOCK = 25  # draws, of closed forms, whose sums are formed at once
 NUM_FEATURE_DRAWS = 4  # random features are drawn anew so often, so that the interval counts their chance, too

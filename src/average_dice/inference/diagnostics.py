@@ -14,17 +14,17 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..data import LoggedDataset
-from ..errors import NotApplicable
-from ..estimators.average_dice import AverageDICE
-from ..estimators.importance_sampling import by_decision_normalised
-from ..estimators.weighting import Rows, flow_mass
-from ..labels import log_uncensored
-from ..models.scaling import mean_and_std
-from ..problem import Problem
-from ..randomness import generator_from
-from . import assumptions
-from .tails import pareto_k
+from average_dice.data import LoggedDataset
+from average_dice.errors import NotApplicable
+from average_dice.estimators.importance.importance_sampling import by_decision_normalised
+from average_dice.estimators.ratio.average_dice import AverageDICE
+from average_dice.estimators.value_rules import Rows, flow_mass
+from average_dice.features.scaling import mean_and_std
+from average_dice.inference import assumptions
+from average_dice.inference.pareto import pareto_k
+from average_dice.labels import log_uncensored
+from average_dice.problem import Problem
+from average_dice.randomness import generator_from
 
 NUM_HEAVIEST = 5
 FEWEST_AT_STEP = 10  # episodes
@@ -57,7 +57,7 @@ class Diagnostics:
       actions drawn with the recorded probabilities, truncation that does not look at what happened, episodes that are
       alike and independent (see `assumptions`).
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
-    - `beyond_cut`: the share of the discounted weight that flows over a cut beyond which hardly any episode goes on.
+    - `beyond_truncation`: the share of the discounted weight that flows over a cut beyond which hardly any episode goes on.
     - `flow_residual`: how far the flow of the learnt ratio is from balance on episodes left out; 0 is right.
     - `reward_range`: the largest reward minus the least.
     - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
@@ -67,7 +67,7 @@ class Diagnostics:
     largest_reward_share: float
     repeated_episodes: float
     unseen_actions: float | None
-    beyond_cut: float | None = None
+    beyond_truncation: float | None = None
     mean_ratio: float | None = None
     mean_ratio_distance: float | None = None
     worst_step: int | None = None
@@ -98,7 +98,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         largest_reward_share(data.reward),
         repeated_episodes(data),
         unseen_actions(problem),
-        beyond_cut(problem, np.exp(-log_uncensored(problem))),
+        beyond_truncation(problem, np.exp(-log_uncensored(problem))),
         truncation=assumptions.truncation(data),
         trend=assumptions.trend(problem),
         neighbours=assumptions.neighbours(problem),
@@ -131,7 +131,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
         weights=tuple(float(share) for share in np.sort(shares)[::-1]),
         mass_found=mass_found(problem, key),
-        beyond_cut=beyond_cut(problem, products),
+        beyond_truncation=beyond_truncation(problem, products),
         flow_residual=flow_residual(problem, key),
     )
 
@@ -188,7 +188,7 @@ def effective_by_step(problem: Problem, products: Rows) -> list[float]:
     return [float(number) for number in np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)]
 
 
-def beyond_cut(problem: Problem, products: Rows) -> float:
+def beyond_truncation(problem: Problem, products: Rows) -> float:
     """Σ_cut γᵀ W / K: 0 where every episode terminated, γᴴ where all are cut after H steps.
 
     What lies beyond a cut is seen in the episodes that go on, if they are more than a few: such cuts do not count.
@@ -281,8 +281,8 @@ def repeated_episodes(data: LoggedDataset) -> float:
         return float(repeated.mean())
     if data.behaviour_log_prob is None or not data.is_discrete:
         return 0.0
-    surprise = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
-    return float(np.mean(repeated & (surprise > 2 * np.log(data.num_episodes) + 3)))
+    td_error = -np.bincount(np.cumsum(data.step == 0) - 1, data.behaviour_log_prob)
+    return float(np.mean(repeated & (td_error > 2 * np.log(data.num_episodes) + 3)))
 
 
 def _share_of_states_met_again(data: LoggedDataset) -> float:

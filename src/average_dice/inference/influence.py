@@ -12,14 +12,14 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import NotApplicable
-from ..estimators import DoublyRobust, Fit, MarginalisedDoublyRobust
-from ..estimators.base import LoggedValues
-from ..estimators.doubly_robust import critic_of, surprise
-from ..estimators.importance_sampling import by_decision
-from ..estimators.weighting import added_by_episode
-from ..problem import Problem
-from ..resampling import Draw
+from average_dice.errors import NotApplicable
+from average_dice.estimators import DoublyRobust, Fit, MarginalisedDoublyRobust
+from average_dice.estimators.base import LoggedValues
+from average_dice.estimators.doubly_robust.per_decision import critic_of, td_error
+from average_dice.estimators.importance.importance_sampling import by_decision
+from average_dice.estimators.value_rules import added_by_episode
+from average_dice.problem import Problem
+from average_dice.resampling import Draw
 
 Episodes = Float[np.ndarray, " episode"]
 
@@ -49,7 +49,7 @@ def cross_fitted(method: DoublyRobust | MarginalisedDoublyRobust, problem: Probl
         weights = found / (1 - problem.discount)
     fold = np.arange(data.num_episodes) % num_folds
     values = _values_by_others(method, problem, fold, key)
-    return values.start + added_by_episode(problem, weights * surprise(problem, values))
+    return values.start + added_by_episode(problem, weights * td_error(problem, values))
 
 
 def _values_by_others(

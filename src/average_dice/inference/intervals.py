@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from ..errors import SettingError
+from average_dice.errors import SettingError
 
 Interval = tuple[float, float]
 Values = Float[np.ndarray, " value"]

@@ -17,15 +17,22 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import NotApplicable, SettingError
-from ..estimators import BehaviourReturn, DoublyRobust, Estimator, Fit, ImportanceSampling, MarginalisedDoublyRobust
-from ..estimators.importance_sampling import by_decision, by_episode
-from ..estimators.weighting import is_cut
-from ..labels import log_uncensored
-from ..problem import Problem
-from . import influence
-from .bootstrap import drawn_episodes, left_out_episodes, replicate
-from .intervals import Interval, bias_corrected, from_few, percentile, student_t, tail_share
+from average_dice.errors import NotApplicable, SettingError
+from average_dice.estimators import (
+    BehaviourReturn,
+    DoublyRobust,
+    Estimator,
+    Fit,
+    ImportanceSampling,
+    MarginalisedDoublyRobust,
+)
+from average_dice.estimators.importance.importance_sampling import by_decision, by_episode
+from average_dice.estimators.value_rules import is_truncated
+from average_dice.inference import influence
+from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
+from average_dice.inference.intervals import Interval, bias_corrected, from_few, percentile, student_t, tail_share
+from average_dice.labels import log_uncensored
+from average_dice.problem import Problem
 
 MOST_FAILURES = 0.1
 
@@ -117,7 +124,7 @@ def _independent_values(
                 return np.bincount(problem.episode_index, discounted, data.num_episodes)
             case ImportanceSampling() if method.log_weights in (by_episode, by_decision):
                 return influence.of_weighted_rewards(problem, fit)
-            case DoublyRobust() if method.log_weights is by_decision and not is_cut(problem):
+            case DoublyRobust() if method.log_weights is by_decision and not is_truncated(problem):
                 return influence.cross_fitted(method, problem, key=key)
             case MarginalisedDoublyRobust():
                 return influence.cross_fitted(method, problem, key=key)

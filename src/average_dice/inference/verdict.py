@@ -7,8 +7,8 @@ counts how often each is right on tasks whose truth is known.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..estimators import Estimate
-from .diagnostics import SURE, Diagnostics
+from average_dice.estimators import Estimate
+from average_dice.inference.diagnostics import SURE, Diagnostics
 
 SUPPORTED, WEAK, NOT_SUPPORTED = LEVELS = ("supported", "weak", "not supported")
 
@@ -166,7 +166,7 @@ def few_episodes(estimate: Estimate, found: Diagnostics, num_episodes: int) -> F
 
 def unseen_future(estimate: Estimate, found: Diagnostics, num_episodes: int) -> Finding | None:
     """What lies beyond the cut is guessed from what lies before it."""
-    beyond = found.beyond_cut
+    beyond = found.beyond_truncation
     if beyond is None or beyond < 0.05:
         return None
     reason = f"{beyond:.0%} of what counts lies beyond the cut, where the log hardly looks"

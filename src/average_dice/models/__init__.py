@@ -1,10 +1,10 @@
 """What a ratio can be: a table, a linear model, Fourier features, a network. Each fits the same regression."""
 
-from .fourier import FourierFeatures
-from .linear import IncrementalLinear, Linear
-from .network import NetworkRegression
-from .regression import Fitted, History, RatioModel, Regression
-from .table import Table
+from average_dice.models.fourier import FourierFeatures
+from average_dice.models.linear import IncrementalLinear, Linear
+from average_dice.models.mlp_regression import MLPRegression
+from average_dice.models.regression import Fitted, History, RatioModel, Regression
+from average_dice.models.table import Table
 
 __all__ = [
     "Fitted",
@@ -12,7 +12,7 @@ __all__ = [
     "History",
     "IncrementalLinear",
     "Linear",
-    "NetworkRegression",
+    "MLPRegression",
     "RatioModel",
     "Regression",
     "Table",

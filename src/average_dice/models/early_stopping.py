@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ..errors import SettingError
+from average_dice.errors import SettingError
 
 Tree = Any  # a pytree of arrays, with a copy for each seed along their first axis
 

@@ -16,19 +16,17 @@ from functools import cache
 
 import jax
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from ..problem import Problem
-from ..randomness import generator_from
-from ..resampling import Draw, RowSums
-from .regression import Fitted, Inputs, Regression, Rows
-from .scaling import mean_and_std
-from .systems import solve
+from average_dice.models.linear_systems import solve
+from average_dice.models.regression import Fitted, Regression, Rows
+from average_dice.problem import Problem
+from average_dice.randomness import generator_from
+from average_dice.resampling import Draw, RowSums
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))
 NUM_FOLDS = 6
-ROWS_FOR_WIDTH = 500
 BLOCK = 4096  # rows at a time in float64: they stay in the cache
 
 
@@ -52,7 +50,7 @@ class FourierFeatures:
     ) -> Callable[[Draw, Float[np.ndarray, " transition"]], Fitted]:
         """A fit to the targets of any draw of episodes, with the features, weights and ridge of the whole log."""
         whole = self.fit(regression, keys=[key], value_of=lambda f: float("nan"))[0]
-        features = FeatureMap.draw(regression.inputs, self.num_features, generator_from(key))
+        features = FourierMap.draw(regression.inputs, self.num_features, generator_from(key))
 
         weights = regression.unit_weights
 
@@ -77,7 +75,7 @@ class FourierFeatures:
         return refit
 
     def _fit(self, regression: Regression, generator: np.random.Generator, pool: ThreadPoolExecutor) -> Fitted:
-        features = FeatureMap.draw(regression.inputs, self.num_features, generator)
+        features = FourierMap.draw(regression.inputs, self.num_features, generator)
         folds = _folds(regression.episode, generator)
         phis = list(pool.map(lambda rows: features(regression.inputs[rows]), folds))
         roots = None if regression.weights is None else np.sqrt(regression.unit_weights)
@@ -100,52 +98,6 @@ class FourierFeatures:
             diagnostics={"ridge": ridge, "kernel_width": features.width},
             notes=("the largest ridge was chosen: states hardly tell the products apart",) if flat else (),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
-    """φ, with everything that was drawn for it.
-
-    Features are kept in float32, where cosines are ten times faster: a feature that is off by 1e-7 is still a feature.
-    All sums over them are formed in float64.
-    """
-
-    mean: Float[np.ndarray, " input"]
-    std: Float[np.ndarray, " input"]
-    width: float
-    waves: Float32[np.ndarray, "linear cosine"]  # the phases b, and below them the frequencies Ω
-
-    @staticmethod
-    def draw(inputs: Inputs, num_features: int, generator: np.random.Generator) -> "FeatureMap":
-        mean, std = mean_and_std(inputs)
-        some = generator.choice(len(inputs), size=min(ROWS_FOR_WIDTH, len(inputs)), replace=False)
-        width = _median_distance((inputs[some] - mean) / std)
-        frequencies = generator.standard_normal((inputs.shape[1], num_features)) / width
-        phases = generator.uniform(0, 2 * np.pi, num_features)
-        return FeatureMap(mean, std, width, np.vstack([phases, frequencies]).astype(np.float32))
-
-    @property
-    def size(self) -> int:
-        """The number of features: the constant, the linear ones, the cosines."""
-        return sum(self.waves.shape)
-
-    def __call__(self, inputs: Inputs) -> Float32[np.ndarray, "row feature"]:
-        num_linear, num_cosines = self.waves.shape
-        phi = np.empty((len(inputs), num_linear + num_cosines), np.float32)
-        phi[:, 0] = 1.0
-        phi[:, 1:num_linear] = (inputs - self.mean) / self.std
-        for start in range(0, len(inputs), BLOCK):
-            rows = phi[start : start + BLOCK]
-            np.cos(rows[:, :num_linear] @ self.waves, out=rows[:, num_linear:])
-        return phi
-
-
-def _median_distance(points: np.ndarray) -> float:
-    squares = (points**2).sum(axis=1)
-    distances = squares[:, None] + squares - 2 * points @ points.T
-    above = distances[np.triu_indices(len(points), 1)]
-    above = above[above > 1e-12]
-    return float(np.sqrt(np.median(above))) if len(above) else 1.0
 
 
 def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:

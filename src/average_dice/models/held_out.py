@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
-from .early_stopping import left_out
-from .regression import Fitted, RatioModel, Regression, Rows
+from average_dice.models.early_stopping import left_out
+from average_dice.models.regression import Fitted, RatioModel, Regression, Rows
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from ..errors import SettingError
-from .regression import Fitted, Inputs, Regression, Rows
-from .systems import solve
+from average_dice.errors import SettingError
+from average_dice.models.linear_systems import solve
+from average_dice.models.regression import Fitted, Inputs, Regression, Rows
 
-FeatureMap = Callable[[Inputs], Float[np.ndarray, "row feature"]]
+Basis = Callable[[Inputs], Float[np.ndarray, "row feature"]]
 
 
 def with_constant(inputs: Inputs) -> Float[np.ndarray, "row feature"]:
@@ -31,7 +31,7 @@ def with_constant(inputs: Inputs) -> Float[np.ndarray, "row feature"]:
 class Linear:
     """The closed form. λ₁ is `ridge`, λ₂ is `mass_weight`; `features` is φ."""
 
-    features: FeatureMap = with_constant
+    features: Basis = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
 
@@ -62,7 +62,7 @@ class IncrementalLinear:
     does not for ½ < p ≤ 1. The log is passed over `num_passes` times in its order.
     """
 
-    features: FeatureMap = with_constant
+    features: Basis = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
     step_size: float = 0.1
@@ -127,5 +127,5 @@ def _pass_over(
     return theta
 
 
-def _fitted(features: FeatureMap, phi: np.ndarray, theta: np.ndarray) -> Fitted:
+def _fitted(features: Basis, phi: np.ndarray, theta: np.ndarray) -> Fitted:
     return Fitted(phi @ theta, lambda inputs: np.asarray(features(inputs) @ theta))

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import SettingError
-from ..resampling import Draw
-from .regression import Fitted, Inputs, Regression, Rows
+from average_dice.errors import SettingError
+from average_dice.models.regression import Fitted, Inputs, Regression, Rows
+from average_dice.resampling import Draw
 
 
 @dataclass(frozen=True)

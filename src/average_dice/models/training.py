@@ -18,20 +18,20 @@ import optax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from ..progress import report
+from average_dice.progress import report
 
 Tree = Any  # a pytree of arrays
-Downhill = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tree, Tree]]
+UpdateStep = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tree, Tree]]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How Adam goes: `num_records` points from the first step to the last are looked at; `momentum` is its β₁."""
+    """How Adam goes: `num_checkpoints` points from the first step to the last are looked at; `momentum` is its β₁."""
 
     learning_rate: float
     batch_size: int
     num_steps: int
-    num_records: int
+    num_checkpoints: int
     momentum: float = 0.9
 
 
@@ -67,7 +67,7 @@ class Sample(eqx.Module):
 
 
 def train(
-    downhill: Downhill,
+    update_step: UpdateStep,
     parameters: Tree,
     memory: Tree,
     groups: tuple[Tree, ...],
@@ -80,14 +80,14 @@ def train(
 ) -> tuple[Tree, Tree]:
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
-    - `downhill(parameters, memory, minibatches, settings, key)` gives the gradient that Adam follows downhill, and the
+    - `update_step(parameters, memory, minibatches, settings, key)` gives the gradient that Adam follows update_step, and the
       memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used
       again. Its key is new in every step.
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
       without Adam (a dual variable, a target network), and what a copy has of its own.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
       that need them, its starts. A group no larger than a minibatch is taken whole in every step.
-    - `settings`: numbers that `downhill` needs.
+    - `settings`: numbers that `update_step` needs.
     - `record(step, parameters, memory)` is called before the first step and at the schedule's records. If it returns
       True, training stops there.
     - `samples`: the rows of each group that each copy sees; None: all of them.
@@ -96,11 +96,11 @@ def train(
     stacked = jnp.stack(list(keys))
     record(0, parameters, memory)
     done = 0
-    for until in np.unique(np.linspace(0, schedule.num_steps, max(schedule.num_records, 1) + 1).round().astype(int))[
-        1:
-    ]:
+    for until in np.unique(
+        np.linspace(0, schedule.num_steps, max(schedule.num_checkpoints, 1) + 1).round().astype(int)
+    )[1:]:
         parameters, memory, optimiser_state = _steps(
-            downhill,
+            update_step,
             (parameters, memory, optimiser_state),
             groups,
             samples or (None,) * len(groups),
@@ -126,9 +126,9 @@ def begin(make: Callable[[jax.Array], Tree], keys: Sequence[jax.Array]) -> tuple
     return jax.vmap(make)(init_keys), list(batch_keys)
 
 
-@partial(jax.jit, static_argnames=("downhill", "batch_size", "num_steps"))
+@partial(jax.jit, static_argnames=("update_step", "batch_size", "num_steps"))
 def _steps(
-    downhill: Downhill,
+    update_step: UpdateStep,
     states: tuple[Tree, Tree, Tree],
     groups: tuple[Tree, ...],
     samples: tuple[Sample | None, ...],
@@ -156,7 +156,7 @@ def _steps(
                 _minibatch(rows, min(lengths), sample, batch_size, row_key)
                 for rows, lengths, sample, row_key in zip(groups, sizes, samples, row_keys, strict=True)
             )
-            gradient, memory = downhill(parameters, memory, minibatches, settings, own_key)
+            gradient, memory = update_step(parameters, memory, minibatches, settings, own_key)
             updates, optimiser_state = optimiser.update(gradient, optimiser_state)
             return (optax.apply_updates(parameters, updates), memory, optimiser_state), None
 

@@ -1,11 +1,11 @@
 """Policies: what they must be able to do, the kinds we bring, their files, and behaviour policies made from them."""
 
-from .base import Policy, mean_over_actions
-from .behaviour import mixed_with_uniform, with_scaled_variance
-from .categorical import CategoricalPolicy
-from .files import load_policy, save_policy
-from .gaussian import GaussianPolicy
-from .network import Network
+from average_dice.policies.base import Policy, mean_over_actions
+from average_dice.policies.categorical import CategoricalPolicy
+from average_dice.policies.files import load_policy, save_policy
+from average_dice.policies.gaussian import GaussianPolicy
+from average_dice.policies.network import Network
+from average_dice.policies.perturbed import mixed_with_uniform, with_scaled_variance
 
 __all__ = [
     "CategoricalPolicy",

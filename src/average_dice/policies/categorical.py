@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import PolicyError
-from .base import Actions, Observations, WeightedActions
+from average_dice.errors import PolicyError
+from average_dice.policies.base import Actions, Observations, WeightedActions
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from ..errors import PolicyError
-from ..files import written_whole
-from .categorical import CategoricalPolicy
-from .gaussian import GaussianPolicy
-from .network import Network
+from average_dice.errors import PolicyError
+from average_dice.files import written_whole
+from average_dice.policies.categorical import CategoricalPolicy
+from average_dice.policies.gaussian import GaussianPolicy
+from average_dice.policies.network import Network
 
 FORMAT, VERSION = "average-dice-policy", "1"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import PolicyError
-from .base import Actions, Observations, WeightedActions
+from average_dice.errors import PolicyError
+from average_dice.policies.base import Actions, Observations, WeightedActions
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import PolicyError
-from .base import Observations
+from average_dice.errors import PolicyError
+from average_dice.policies.base import Observations
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
 

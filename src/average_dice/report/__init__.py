@@ -12,10 +12,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
-from ..errors import SettingError
-from ..wording import NO_DIFFERENCE, short
-from . import charts
-from .contents import diagnostics_table, settings_table, summary_table
+from average_dice.errors import SettingError
+from average_dice.report import charts
+from average_dice.report.formatting import NO_DIFFERENCE, short
+from average_dice.report.tables import diagnostics_table, settings_table, summary_table
 
 REQUIRED = {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
 

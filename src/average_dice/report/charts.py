@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..wording import short
+from average_dice.report.formatting import short
 
 Number = int | float
 

@@ -1,0 +1,92 @@
+"""What networks of pairs are trained on: the logged pairs, and what π would do next and at the start.
+
+Inputs are standardised. Discrete actions of π come all, with their probabilities. Of continuous ones a few are drawn
+beforehand, and each training step picks one of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from average_dice.estimators._shared.linear_critic import number_of_actions, target_actions
+from average_dice.features.scaling import mean_and_std
+from average_dice.features.state_action import join_action
+from average_dice.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkInputs:
+    """Two groups of rows for minibatches: `transitions` (x, after, after_weight, r, γm) and `starts` (x, weight)."""
+
+    transitions: dict[str, Any]
+    starts: dict[str, Any]
+    unit: float  # rewards come divided by it, so that networks need not grow with the unit that rewards are paid in
+    encode: Callable[[np.ndarray, np.ndarray], Array]  # (observations, actions) → inputs
+    choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, draw, input], weights
+
+    @staticmethod
+    def of(problem: Problem) -> "NetworkInputs":
+        data = problem.dataset
+        num_actions = number_of_actions(problem)
+        mean, std = mean_and_std(join_action(data.observation, data.action, num_actions))
+        if num_actions is not None:  # a rare action would stand far out
+            mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
+        unit = float(np.abs(data.reward).max()) or 1.0
+
+        def encode(observations: np.ndarray, actions: np.ndarray) -> Array:
+            return single((join_action(observations, actions, num_actions) - mean) / std)
+
+        def choices(observations: np.ndarray) -> tuple[Array, Array]:
+            actions, weights = target_actions(problem, observations)
+            columns = [encode(observations, actions[:, draw]) for draw in range(weights.shape[1])]
+            return jnp.stack(columns, axis=1), single(weights)
+
+        after, after_weight = choices(data.next_observation)
+        start, start_weight = choices(problem.start_observation)
+        all_of_them = num_actions is not None
+        if not all_of_them:  # each drawn action of a start is a row of its own
+            start, start_weight = start.reshape(-1, 1, start.shape[-1]), jnp.ones((start_weight.size, 1))
+        return NetworkInputs(
+            {
+                "x": encode(data.observation, data.action),
+                "after": after,
+                "after_weight": after_weight if all_of_them else None,
+                "r": single(data.reward / unit),
+                "m": single(problem.discount * ~data.terminated),
+            },
+            {"x": start, "weight": start_weight},
+            unit,
+            encode,
+            choices,
+        )
+
+
+def pick(
+    choices: Float[Array, "row draw input"], weights: Float[Array, "row draw"] | None, key: jax.Array
+) -> tuple[Float[Array, "row draw2 input"], Float[Array, "row draw2"]]:
+    """All of π's actions with their weights; where they were drawn, one of them for each row."""
+    if weights is not None:
+        return choices, weights
+    rows, draws, _ = choices.shape
+    chosen = jax.random.randint(key, (rows,), 0, draws)
+    return choices[jnp.arange(rows), chosen][:, None], jnp.ones((rows, 1))
+
+
+def mean_over(network: Callable[[Array], Array], choices: Array, weights: Array) -> Array:
+    """Σ_draws weight · network(choice), for each row."""
+    outputs = jax.vmap(network)(choices.reshape(-1, choices.shape[-1]))  # one long batch: faster than two axes
+    return jnp.einsum("rd,rd...->r...", weights, outputs.reshape(*weights.shape, *outputs.shape[1:]))
+
+
+def single(values: Any) -> Array:
+    return jnp.asarray(values, jnp.float32)
+
+
+def nth(trees: Any, seed: int) -> Any:
+    """The copy of one seed."""
+    return jax.tree.map(lambda leaf: leaf[seed], trees)

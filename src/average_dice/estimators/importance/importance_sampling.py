@@ -1,0 +1,96 @@
+"""Importance sampling: rewards weighted by products of ratios, of whole episodes or up to each decision.
+
+    IS       (1 − γ) (1/K) Σ_i ρ_{0:T−1} Σ_t γᵗ r_t
+    PDIS     (1 − γ) (1/K) Σ_i Σ_t γᵗ ρ_{0:t} r_t
+    WIS      IS with ρ_{0:T−1} divided by its mean over episodes
+    WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; the dead keep their last product
+
+(Precup, Sutton & Singh, 2000.) Where episodes are truncated at different lengths, the rows of step t are divided by the
+share of episodes that are not yet truncated there: those still observed stand for the others, up to the last
+truncation. After it rewards are ignored. Where π = μ, all four are the discounted return of the log.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from average_dice.errors import NotApplicable
+from average_dice.estimators.base import Estimator, Fit
+from average_dice.estimators.value_rules import (
+    NO_OVERLAP,
+    NOTHING_BEYOND,
+    Rows,
+    is_truncated,
+    rescaled,
+    weight_diagnostics,
+)
+from average_dice.labels import log_uncensored, over_mean_at_step
+from average_dice.problem import LOWEST_LOG_PRODUCT, Problem
+
+LogWeights = Callable[[Problem], Rows]  # over the share of episodes not yet truncated
+
+
+def by_episode(problem: Problem) -> Rows:
+    """log ρ_{0:T−1} of the row's episode."""
+    return problem.final_log_product[problem.episode_index] - log_uncensored(problem)
+
+
+def by_decision(problem: Problem) -> Rows:
+    """log ρ_{0:t}, the action at t included."""
+    return problem.log_product + problem.log_ratio - log_uncensored(problem)
+
+
+def by_episode_normalised(problem: Problem) -> Rows:
+    """log of ρ_{0:T−1} over its mean over episodes."""
+    highest = max(float(problem.final_log_product.max()), LOWEST_LOG_PRODUCT)
+    mean = float(np.mean(np.exp(problem.final_log_product - highest)))
+    if mean == 0:
+        raise NotApplicable(NO_OVERLAP)
+    return by_episode(problem) - highest - np.log(mean)
+
+
+def by_decision_normalised(problem: Problem) -> Rows:
+    """log of ρ_{0:t} over its mean over episodes at t."""
+    return over_mean_at_step(problem, problem.log_product + problem.log_ratio) - log_uncensored(problem)
+
+
+@dataclass(frozen=True)
+class ImportanceSampling(Estimator):
+    """Ĵ = (1 − γ) (1/K) Σ_rows γᵗ W r, with log W given by `log_weights`; the constructors name the four."""
+
+    log_weights: LogWeights
+
+    @staticmethod
+    def plain() -> "ImportanceSampling":
+        return ImportanceSampling(by_episode)
+
+    @staticmethod
+    def per_decision() -> "ImportanceSampling":
+        return ImportanceSampling(by_decision)
+
+    @staticmethod
+    def weighted() -> "ImportanceSampling":
+        return ImportanceSampling(by_episode_normalised)
+
+    @staticmethod
+    def weighted_per_decision() -> "ImportanceSampling":
+        return ImportanceSampling(by_decision_normalised)
+
+    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
+        data = problem.dataset
+        log_weights = np.log(problem.scale) + data.step * np.log(problem.discount) + self.log_weights(problem)
+        highest = float(log_weights.max())
+        if highest == -np.inf:
+            raise NotApplicable(NO_OVERLAP)
+        relative = np.exp(log_weights - highest)
+        value = rescaled(float(np.mean(relative * data.reward)), highest)
+        if not np.isfinite(value):
+            raise NotApplicable("the products of ratios exceed float64: π and the log hardly overlap")
+        return Fit(
+            value,
+            weights=rescaled(relative, highest),
+            diagnostics={**weight_diagnostics(relative), "effective_episodes": problem.effective_episodes},
+            notes=(NOTHING_BEYOND,) if is_truncated(problem) else (),
+        )

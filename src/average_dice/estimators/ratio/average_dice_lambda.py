@@ -1,0 +1,88 @@
+"""Average-DICE(λ): labels between COP-TD (λ = 0) and Average-DICE (λ = 1), in closed form.
+
+    y_t = γ ρ_{t−1} ((1 − λ) w(s_{t−1}) + λ y_{t−1}),      y₀ = (1 − γ) n/K
+
+A state that is reached takes over the weight that led to it: λ of it as it was found along the episode, the rest as the
+ratio itself says. With w = φᵀθ a label is e_t + z_tᵀθ, and the regression of labels on states is one linear system, as
+in LSTD(λ):
+
+    (Σ_rows φ(s)φ(s)ᵀ − Σ_arrivals φ(s_t) z_tᵀ) θ = Σ_arrivals φ(s_t) e_t
+
+ρ is divided by its mean over the log, as for COP-TD. Arrivals are the starts and the states after each step that did
+not terminate, also after the last before a cut. The part λ of a label that crosses the cut would have gone on; it
+stands on the state where it was cut, times 1/(1 − γλ), as if the process stayed there. For λ = 0 nothing is left to
+stand for; for λ = 1 it is the whole mass beyond the cut.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+
+from average_dice.errors import SettingError
+from average_dice.estimators.base import ClosedForm, Fit, Refit
+from average_dice.estimators.value_rules import Rows, ValueRule, fit_of_state_ratio, flow_normalised, is_truncated
+from average_dice.features.logged_states import StateFeatures
+from average_dice.models.linear_systems import solve
+from average_dice.problem import Problem
+from average_dice.resampling import Draw, RowSums
+
+STAYS = "what crosses the cut by its trace stays where it was cut"
+
+
+@dataclass(frozen=True)
+class AverageDICELambda(ClosedForm):
+    """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
+
+    A label has a finite variance as long as (γλ)² E[ρ²] < 1.
+    """
+
+    revision = 2
+
+    trace: float = 0.5
+    num_features: int = 300
+    ridge: float = 1e-3
+    value: ValueRule = flow_normalised
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trace <= 1:
+            raise SettingError(f"λ must lie between 0 and 1, not {self.trace}.")
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        states = StateFeatures.of(problem, self.num_features, key)
+        data = problem.dataset
+        cut = np.zeros(data.num_transitions, bool)
+        cut[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
+        factor = np.where(cut, 1 / (1 - problem.discount * self.trace), 1.0)
+        held = factor[:, None] * states.after
+        gram = RowSums(problem, states.logged, states.logged)
+
+        def refit(draw: Draw) -> Fit:
+            balanced = problem.ratio / draw.problem.mean_ratio
+            known, open_part = labels_after(problem, balanced, states.logged, self.trace)
+            times = (draw.counts / draw.num_rows)[problem.episode_index]
+            arrived = (times[:, None] * held).T @ np.column_stack([open_part, known])
+            first = (1 - problem.discount) * draw.mean_over_episodes(states.start)
+            # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the draw
+            lengths = draw.num_rows / draw.problem.dataset.num_episodes
+            right = first + arrived[:, -1] * lengths
+            theta = solve(gram.mean(draw) - arrived[:, :-1] + states.penalty(self.ridge), right)
+            ratio = draw.of_rows(states.logged @ theta)
+            fit = fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+            return replace(fit, notes=(*fit.notes, *([STAYS] if is_truncated(draw.problem) else [])))
+
+        return refit
+
+
+def labels_after(problem: Problem, ratio: Rows, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
+    """(e K/n, z) of the label e + zᵀθ that each row hands to the state after it."""
+    data, discount = problem.dataset, problem.discount
+    known, open_part = np.empty(len(phi)), np.empty_like(phi)
+    for step in range(int(data.lengths.max())):
+        rows = data.starts[data.lengths > step] + step
+        passed = discount * ratio[rows]
+        before_known = 1 - discount if step == 0 else known[rows - 1]
+        before_open = 0.0 if step == 0 else open_part[rows - 1]
+        known[rows] = passed * trace * before_known
+        open_part[rows] = passed[:, None] * ((1 - trace) * phi[rows] + trace * before_open)
+    return known, open_part

@@ -1,0 +1,48 @@
+"""Minimax weight learning with a kernel loss (Uehara, Huang & Jiang, 2020): the ratio of states and actions.
+
+For the true ratio ζ the flow of the log balances against every test function f of pairs:
+
+    L(ζ, f) = E_D[ζ(s,a) (f(s,a) − γ m f(s′,π))] − (1 − γ) E[f(s₀,π)] = 0,      f(s,π) = E_{a∼π}[f(s,a)]
+
+The loss is max_f L(ζ, f)² over the unit ball of a reproducing kernel Hilbert space, in closed form on Fourier features.
+It needs π but not μ.
+"""
+
+from dataclasses import dataclass
+
+import jax
+
+from average_dice.estimators._shared.kernel_loss import smallest_moments
+from average_dice.estimators._shared.linear_critic import CriticFeatures
+from average_dice.estimators.base import ClosedForm, Fit, Refit
+from average_dice.estimators.value_rules import PairRule, fit_of_pair_ratio, flow_normalised_pairs
+from average_dice.problem import Problem
+from average_dice.resampling import Draw, RowSums
+
+
+@dataclass(frozen=True)
+class KernelMWL(ClosedForm):
+    """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
+
+    revision = 2
+
+    num_features: int = 200
+    ridge: float = 1e-6
+    value: PairRule = flow_normalised_pairs
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        pairs = CriticFeatures.of(problem, self.num_features, key)
+        tests = pairs.logged - problem.discount * pairs.after
+        moments = RowSums(problem, tests, pairs.logged)
+
+        def refit(draw: Draw) -> Fit:
+            right = (1 - problem.discount) * draw.mean_over_episodes(pairs.start)
+            theta = smallest_moments(moments.mean(draw), right, pairs.penalty(self.ridge))
+            return fit_of_pair_ratio(
+                draw.problem,
+                draw.of_rows(pairs.logged @ theta),
+                lambda observations, actions: pairs.features(observations, actions) @ theta,
+                self.value,
+            )
+
+        return refit

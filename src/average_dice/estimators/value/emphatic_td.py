@@ -1,0 +1,64 @@
+"""ETD(0), linear: temporal differences weighted by emphasis, so that off-policy data cannot make them diverge.
+
+    F_t = γ ρ_{t−1} F_{t−1} + 1,      E[F ρ φ(s) (φ(s) − γ m φ(s′))ᵀ] θ = (1 − γ) E[F ρ φ(s) r]
+
+the fixed point of the updates of Sutton, Mahmood & White (2016), solved. It learns the value of states, needs π and
+μ at the logged actions alone, and estimates the whole of J.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from average_dice.errors import NotApplicable
+from average_dice.estimators._shared.linear_critic import bounds
+from average_dice.estimators.base import ClosedForm, Fit, Refit
+from average_dice.estimators.value_rules import NO_OVERLAP, Rows
+from average_dice.features.logged_states import StateFeatures
+from average_dice.models.linear_systems import solve
+from average_dice.problem import Problem
+from average_dice.resampling import Draw, RowSums
+
+
+@dataclass(frozen=True)
+class EmphaticTD(ClosedForm):
+    """On `num_features` Fourier features of the state with penalty `ridge`."""
+
+    num_features: int = 300
+    ridge: float = 1e-3
+
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+        log_weight = log_emphasis(problem) + problem.log_ratio
+        if not np.isfinite(log_weight).any():
+            raise NotApplicable(NO_OVERLAP)
+        weight = np.exp(log_weight - log_weight.max())
+        states = StateFeatures.of(problem, self.num_features, key)
+        change = states.logged - problem.discount * states.after
+        weighted = weight[:, None] * states.logged
+        differences = RowSums(problem, weighted, change)
+        rewards = RowSums(problem, weighted, problem.dataset.reward[:, None])
+        low, high = bounds(problem)
+
+        def refit(draw: Draw) -> Fit:
+            mean_weight = float(draw.of_rows(weight).mean())
+            if mean_weight == 0:
+                raise NotApplicable(NO_OVERLAP)
+            left = differences.mean(draw) / mean_weight + states.penalty(self.ridge)
+            right = (1 - problem.discount) * rewards.mean(draw)[:, 0] / mean_weight
+            theta = solve(left, right)
+            if not np.isfinite(theta).all():
+                raise NotApplicable("its linear system has no finite solution")
+            return Fit(float(draw.mean_over_episodes(np.clip(states.start @ theta, low, high))))
+
+        return refit
+
+
+def log_emphasis(problem: Problem) -> Rows:
+    """log F_t, of every row."""
+    emphasis = np.zeros(problem.dataset.num_transitions)
+    arriving = np.log(problem.discount) + problem.log_ratio
+    for start, length in zip(problem.dataset.starts, problem.dataset.lengths, strict=True):
+        for row in range(start + 1, start + length):
+            emphasis[row] = np.logaddexp(0.0, arriving[row - 1] + emphasis[row - 1])
+    return emphasis

@@ -1,0 +1,83 @@
+"""Functions of a state and an action: one way to take the pair, whether actions are discrete or continuous."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from average_dice.features.fourier import FourierMap
+
+
+def join_action(
+    observations: Float[np.ndarray, "row observation"], actions: np.ndarray, num_actions: int | None
+) -> Float[np.ndarray, "row input"]:
+    """x(s, a): the observation with the action beside it, a discrete one as a one-hot vector."""
+    beside = actions if num_actions is None else np.eye(num_actions)[actions]
+    return np.concatenate([observations, beside], axis=1)
+
+
+# How alike two different actions are taken to be before the log says otherwise, from 0 (nothing in common) to 1.
+LIKENESS = 0.9
+
+
+def action_codes(num_actions: int, likeness: float = LIKENESS) -> Float[np.ndarray, "action code"]:
+    """C with C Cᵀ = κ, κ(a, a) = 1 and κ(a, b) = likeness: the first column is the same for all actions.
+
+    Features φ(s) ⊗ C[a] have the kernel k(s, s′) κ(a, a′): what actions share, and how each deviates from it.
+    """
+    contrasts = np.zeros((num_actions, num_actions - 1))
+    for column in range(num_actions - 1):
+        contrasts[: column + 1, column] = 1.0
+        contrasts[column + 1, column] = -(column + 1.0)
+    contrasts /= np.linalg.norm(contrasts, axis=0)
+    shared = np.full((num_actions, 1), np.sqrt((1 - likeness) / num_actions + likeness))
+    return np.hstack([shared, np.sqrt(1 - likeness) * contrasts])
+
+
+@dataclass(frozen=True, eq=False)
+class StateActionFeatures:
+    """φ(s, a). Discrete: the Fourier features of s times the code of a. Continuous: the Fourier features of (s, a).
+
+    On states that are one-hot vectors the discrete ones span every table over states and actions. With a penalty on all
+    of them but the constant that actions share, an action that the log never shows has the value of its state.
+    """
+
+    features: FourierMap
+    codes: Float[np.ndarray, "action code"] | None  # None: continuous
+
+    @staticmethod
+    def draw(
+        observations: Float[np.ndarray, "row observation"],
+        actions: np.ndarray,
+        num_actions: int | None,
+        num_features: int,
+        generator: np.random.Generator,
+    ) -> "StateActionFeatures":
+        inputs = join_action(observations, actions, None) if num_actions is None else observations
+        codes = None if num_actions is None else action_codes(num_actions)
+        return StateActionFeatures(FourierMap.draw(inputs, num_features, generator), codes)
+
+    @property
+    def free(self) -> np.ndarray:
+        """Which features no penalty is put on: the constant that all actions share."""
+        return np.arange(self.size) == 0
+
+    @property
+    def size(self) -> int:
+        return self.features.size * (1 if self.codes is None else self.codes.shape[1])
+
+    def __call__(self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray) -> np.ndarray:
+        return self.expected(observations, actions[:, None], np.ones((len(actions), 1)))
+
+    def expected(
+        self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray, weights: np.ndarray
+    ) -> Float[np.ndarray, "row feature"]:
+        """Σ_draws weight · φ(s, action) for each row, in float64."""
+        rows, draws = weights.shape
+        if self.codes is None:
+            every = join_action(np.repeat(observations, draws, axis=0), actions.reshape(rows * draws, -1), None)
+            phi = self.features(every).reshape(rows, draws, -1)
+            return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
+        code = np.einsum("rd,rdc->rc", weights, self.codes[actions])
+        phi = self.features(observations).astype(np.float64)
+        return (code[:, :, None] * phi[:, None, :]).reshape(rows, -1)

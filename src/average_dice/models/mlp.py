@@ -1,0 +1,48 @@
+"""The network that every trained method uses: two hidden layers of 256 with ReLU unless told otherwise."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+
+class MLP(eqx.Module):
+    """x ↦ a number, or `num_outputs` of them. Unbatched: `vmap` it. All its leaves are arrays: it trains as it is.
+
+    Weights are [in, out]: in XLA's CPU code for a gradient step this layout is a third faster than [out, in].
+    Weights and biases start uniform in ±1/√in, as in PyTorch.
+    """
+
+    weights: tuple[Float[Array, "..."], ...]
+    biases: tuple[Float[Array, "..."], ...]
+    activation: Callable[[Array], Array] = eqx.field(static=True)
+    scalar: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        num_inputs: int,
+        hidden: tuple[int, ...] = (256, 256),
+        activation: Callable[[Array], Array] = jax.nn.relu,
+        num_outputs: int | None = None,
+        *,
+        key: jax.Array,
+    ) -> None:
+        shapes = list(zip((num_inputs, *hidden), (*hidden, num_outputs or 1), strict=True))
+        weight_keys, bias_keys = jax.random.split(key, (2, len(shapes)))
+        self.weights = tuple(
+            jax.random.uniform(k, (size, out), minval=-(size**-0.5), maxval=size**-0.5)
+            for k, (size, out) in zip(weight_keys, shapes, strict=True)
+        )
+        self.biases = tuple(
+            jax.random.uniform(k, (out,), minval=-(size**-0.5), maxval=size**-0.5)
+            for k, (size, out) in zip(bias_keys, shapes, strict=True)
+        )
+        self.activation = activation
+        self.scalar = num_outputs is None
+
+    def __call__(self, x: Float[Array, " input"]) -> Float[Array, "*output"]:
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = self.activation(x @ weight + bias)
+        outputs = x @ self.weights[-1] + self.biases[-1]
+        return outputs[0] if self.scalar else outputs

@@ -1,0 +1,210 @@
+"""The network: f is a perceptron, trained on the paper's loss with its dual variable.
+
+    ½ E[(f(x) − y)²] + (λ₁/2) ‖θ‖² + λ₂ ( max_η E[η (a f(x) − b)] − η²/2 )
+
+The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends by Adam, and η
+ascends, by plain steps that take it a fixed part of the way to its maximum E[a f] − b. (By Adam, η would move at a pace
+of its own, whatever its gradient; the two then chase each other, and at λ₂ = 5 the mass swings without settling.)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from average_dice.features.scaling import mean_and_std
+from average_dice.models.early_stopping import Best, left_out
+from average_dice.models.learning_curves import LearningCurves
+from average_dice.models.mlp import MLP
+from average_dice.models.regression import Fitted, Inputs, Regression, Rows
+from average_dice.models.training import Sample, Schedule, begin, train
+
+# Larger targets are divided by a common unit first: their squares must fit into float32.
+LARGEST_TARGET = 1e12
+
+Memory = dict[str, Array]  # "dual", and what a copy has of its own: the "goal" of its mass, the "offset" of its targets
+
+
+@dataclass(frozen=True)
+class MLPRegression:
+    """The paper's setting by default; λ₁ is `ridge`, λ₂ is `mass_weight`.
+
+    `standardise` puts the inputs on one scale first; the paper takes them raw. With `held_out`, that share of the
+    episodes is left out, what is kept is the network with the least squared error on them, and training stops after
+    `patience` records without progress. The network then learns what differs from the mean target: where inputs say
+    nothing, what is kept is the mean, and not the 0 that a network begins with.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    ridge: float = 0.001
+    mass_weight: float = 0.5
+    learning_rate: float = 5e-4
+    dual_rate: float = 0.1
+    batch_size: int = 512
+    num_steps: int = 10_000
+    standardise: bool = False
+    num_checkpoints: int = 50
+    held_out: float = 0.0
+    patience: int = 10
+
+    def fit(
+        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
+    ) -> list[Fitted]:
+        return self.fit_each([regression], keys=keys, values_of=[value_of])
+
+    def fit_each(
+        self,
+        regressions: Sequence[Regression],
+        *,
+        keys: Sequence[jax.Array],
+        values_of: Sequence[Callable[[Rows], float]],
+    ) -> list[Fitted]:
+        """One for each key, all trained at once, each on a regression of its own; or all on the only one."""
+        scaled = [Scaled.of(one, self.standardise, self.held_out) for one in regressions]
+        columns = {  # of all regressions, one after the other
+            "x": jnp.concatenate([one.inputs(one.regression.inputs) for one in scaled]),
+            "y": _single(np.concatenate([one.regression.targets / one.unit for one in scaled])),
+            "a": _single(np.concatenate([one.regression.mass for one in scaled])),
+        }
+        if any(one.regression.weights is not None for one in scaled):
+            columns["weight"] = _single(np.concatenate([one.regression.unit_weights for one in scaled]))
+        rows = np.split(np.arange(len(columns["y"])), np.cumsum([len(one.left_out) for one in scaled])[:-1])
+        sees = None
+        if len(scaled) > 1:
+            sees = Sample.of(rows)
+        else:
+            scaled, rows, values_of = scaled * len(keys), rows * len(keys), list(values_of) * len(keys)
+        kept = Sample.of([every[~one.left_out] for every, one in zip(rows, scaled, strict=True)])
+        memory = {
+            "dual": jnp.zeros(len(keys)),
+            "goal": _single(np.array([one.regression.mass_goal / one.unit for one in scaled])),
+            "offset": _single(np.array([one.offset for one in scaled])),
+        }
+        settings = {"ridge": self.ridge, "mass_weight": self.mass_weight, "dual_rate": self.dual_rate}
+        num_inputs = columns["x"].shape[1]
+        networks, batch_keys = begin(lambda key: MLP(num_inputs, self.hidden, key=key), keys)
+        curves = LearningCurves()
+        best = Best(self.patience)
+        stops = any(one.left_out.any() for one in scaled)
+        num_checkpoints = self.num_checkpoints if stops or sees is None else 1  # nobody looks at the curves of draws
+
+        def on_rows(networks: MLP) -> list[Rows]:
+            outputs = np.asarray(_outputs(networks, columns["x"], sees), np.float64)
+            return [one.f(of_one[: len(one.left_out)]) for one, of_one in zip(scaled, outputs, strict=True)]
+
+        def record(step: int, networks: MLP, memory: Memory) -> bool:
+            rows = on_rows(networks)
+            penalties = 0.5 * self.ridge * np.asarray(_square_norms(networks), np.float64)
+            losses = [self._loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
+            curves.add(step, np.array([value_of(f) for value_of, f in zip(values_of, rows, strict=True)]), losses)
+            if not stops:
+                return False
+            return best.offer(networks, np.array([one.held_out_error(f) for one, f in zip(scaled, rows, strict=True)]))
+
+        networks, memory = train(
+            update_step,
+            networks,
+            memory,
+            (columns,),
+            settings,
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, num_checkpoints),
+            keys=batch_keys,
+            record=record,
+            samples=(kept,),
+        )
+        if stops:
+            networks = best.parameters
+            record(curves.forget_last(), networks, memory)  # the curves end at what is kept
+
+        def fitted(seed: int, one: Scaled, rows: Rows) -> Fitted:
+            network: MLP = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
+
+            def predict(inputs: Inputs) -> Rows:
+                return one.f(np.asarray(_outputs(network, one.inputs(inputs), None)[0], np.float64))
+
+            return Fitted(rows, predict, curves.of(seed))
+
+        found = zip(scaled, on_rows(networks), strict=True)
+        return [fitted(seed, one, rows) for seed, (one, rows) in enumerate(found)]
+
+    def _loss(self, regression: Regression, f: Rows) -> float:
+        """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
+        missing = np.mean(regression.mass * f) - regression.mass_goal
+        errors = (f - regression.targets) ** 2
+        return float(0.5 * np.mean(regression.unit_weights * errors) + 0.5 * self.mass_weight * missing**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A regression as the network sees it: inputs on one scale, targets in a common unit and from an offset."""
+
+    regression: Regression
+    mean: Float[np.ndarray, " input"]
+    std: Float[np.ndarray, " input"]
+    unit: float
+    offset: float
+    left_out: Bool[np.ndarray, " row"]
+
+    @staticmethod
+    def of(regression: Regression, standardise: bool, held_out: float) -> "Scaled":
+        mean, std = mean_and_std(regression.inputs) if standardise else (np.zeros(1), np.ones(1))
+        unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
+        out = left_out(regression.episode, held_out)
+        offset = float(_single(regression.targets / unit)[~out].mean()) if out.any() else 0.0
+        return Scaled(regression, mean, std, unit, offset, out)
+
+    def inputs(self, inputs: Inputs) -> Float[Array, "row input"]:
+        return _single((inputs - self.mean) / self.std)
+
+    def f(self, outputs: Rows) -> Rows:
+        return self.unit * (self.offset + outputs)
+
+    def held_out_error(self, f: Rows) -> float:
+        """On the rows left out; on all of them for a draw that has a single episode."""
+        rows = self.left_out if self.left_out.any() else ~self.left_out
+        return float(np.mean(self.regression.unit_weights[rows] * (f - self.regression.targets)[rows] ** 2))
+
+
+def update_step(
+    network: MLP,
+    memory: Memory,
+    minibatches: tuple[dict[str, Array]],
+    settings: dict[str, Array],
+    key: jax.Array,
+) -> tuple[MLP, Memory]:
+    """The gradient of the loss for the network, and the dual variable after its step uphill."""
+    (minibatch,) = minibatches
+    dual = memory["dual"]
+
+    def loss(network: MLP) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        f = memory["offset"] + jax.vmap(network)(minibatch["x"])
+        error = 0.5 * jnp.mean(minibatch.get("weight", 1.0) * (f - minibatch["y"]) ** 2)
+        penalty = 0.5 * settings["ridge"] * _square_norm(network)
+        missing = jnp.mean(minibatch["a"] * f) - memory["goal"]
+        return error + penalty + settings["mass_weight"] * dual * missing, missing
+
+    gradient, missing = jax.grad(loss, has_aux=True)(network)
+    return gradient, {**memory, "dual": dual + settings["dual_rate"] * (missing - dual)}
+
+
+@jax.jit
+def _outputs(networks: MLP, inputs: Float[Array, "row input"], sees: Sample | None) -> Float[Array, "seed seen"]:
+    if sees is None:
+        return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
+    return jax.vmap(lambda network, rows: jax.vmap(network)(inputs[rows]))(networks, sees.rows)
+
+
+@jax.jit
+def _square_norms(networks: MLP) -> Float[Array, " seed"]:
+    return jax.vmap(_square_norm)(networks)
+
+
+def _square_norm(network: MLP) -> Float[Array, ""]:
+    return jnp.sum(jnp.stack([jnp.sum(leaf**2) for leaf in jax.tree.leaves(network)]))
+
+
+def _single(values: np.ndarray) -> Array:
+    return jnp.asarray(values, jnp.float32)

@@ -1,0 +1,83 @@
+"""Verdicts where the truth is known: counted by hand on rows made up for it, and stored by a real run."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+import average_dice as ad
+from average_dice.experiments import trust
+from average_dice.experiments.executors import local
+from average_dice.experiments.plans import Trust
+from average_dice.experiments.runner import run_experiment
+from average_dice.inference.diagnostics import Diagnostics, Heavy
+
+SOUND = Diagnostics(
+    reward_range=1.0,
+    largest_reward_share=0.01,
+    repeated_episodes=0.0,
+    unseen_actions=None,
+    beyond_truncation=0.0,
+    mean_ratio=1.0,
+    mean_ratio_distance=0.1,
+    overlap=0.8,
+    effective_episodes=20.0,
+    pareto_k=0.3,
+    heaviest=(Heavy(3, 0.1),),
+    mass_found=1.0,
+    flow_residual=0.1,
+)
+
+
+def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):
+    content = {
+        "lower": lower,
+        "upper": upper,
+        "episodes": 40,
+        "fit": {"by_values": value, "by_products": value},
+        "log": asdict(SOUND) | log,
+    }
+    return {
+        "task": task,
+        "value": value,
+        "truth": truth,
+        "error": value - truth,
+        "diagnostics": json.dumps(content),
+    }
+
+
+def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
+    rows = [
+        row(2.02, 1.9, 2.1),
+        row(2.04, 2.001, 2.1),
+        row(1.9, 1.7, 2.1, beyond_truncation=0.2),
+        row(1.0, 0.9, 1.1, "Walker2d-v5", beyond_truncation=0.7),
+    ]
+    monkeypatch.setattr(trust, "results", lambda directory, experiment: rows)
+    lines = trust.judged(tmp_path)
+    assert [(line.verdict, line.cases, line.contained, line.nearly) for line in lines] == [
+        ("supported", 2, 0.5, 1.0),
+        ("weak", 1, 1.0, 1.0),
+        ("not supported", 1, 0.0, 0.0),
+        ("not supported", 1, 0.0, 0.0),
+    ]
+    assert [line.median_error for line in lines] == pytest.approx([0.015, 0.05, 0.5, 0.5])
+    assert lines[-1].tasks == "HalfCheetah-v5, Walker2d-v5"
+
+
+@pytest.mark.slow
+def test_a_run_stores_what_the_verdict_needs(tmp_path):
+    plan = Trust(("Hopper-v5",), logs=1, draws=2, axes=("max_steps",))
+    run_experiment("trust", plan, tmp_path, local(1))
+    rows = trust.results(tmp_path, "trust")
+    assert len(rows) == 4
+    assert {trust.verdict_of(one).level for one in rows} <= {"supported", "weak", "not supported"}
+    shortest = min(rows, key=lambda one: one["max_steps"])
+    assert any("beyond the cut" in reason for reason in trust.verdict_of(shortest).reasons)
+    path = trust.write_trust(trust.judged(tmp_path), tmp_path)
+    assert path.read_text().startswith("| tasks | verdict | cases |")
+
+
+def test_without_results(tmp_path):
+    with pytest.raises(ad.SettingError):
+        trust.judged(tmp_path)

@@ -1,0 +1,48 @@
+"""Features of states and actions: what actions share, and what an action that was never logged is given."""
+
+import numpy as np
+import pytest
+
+from average_dice.features.state_action import StateActionFeatures, action_codes
+
+
+@pytest.mark.parametrize("num_actions", [1, 2, 3, 7])
+@pytest.mark.parametrize("likeness", [0.0, 0.5, 0.9])
+def test_codes_have_the_likeness_as_their_kernel(num_actions, likeness):
+    codes = action_codes(num_actions, likeness)
+    np.testing.assert_allclose(codes @ codes.T, likeness + (1 - likeness) * np.eye(num_actions), atol=1e-12)
+    np.testing.assert_allclose(codes[:, 0], codes[0, 0])
+
+
+def test_features_are_the_kernel_of_states_times_that_of_actions():
+    generator = np.random.default_rng(0)
+    states, actions = generator.normal(size=(30, 2)), generator.integers(0, 3, 30)
+    features = StateActionFeatures.draw(states, actions, 3, 10, generator)
+    phi = features.features(states).astype(float)
+    kernel = (phi @ phi.T) * np.where(actions[:, None] == actions, 1.0, 0.9)
+    found = features(states, actions)
+    np.testing.assert_allclose(found @ found.T, kernel, atol=1e-5)
+    assert found.shape[1] == features.size
+
+
+def test_expected_features_are_means_over_actions():
+    generator = np.random.default_rng(0)
+    states = generator.normal(size=(8, 2))
+    features = StateActionFeatures.draw(states, np.zeros(8, int), 3, 10, generator)
+    actions, weights = np.tile(np.arange(3), (8, 1)), generator.dirichlet(np.ones(3), size=8)
+    one_by_one = sum(weights[:, [a]] * features(states, np.full(8, a)) for a in range(3))
+    np.testing.assert_allclose(features.expected(states, actions, weights), one_by_one, atol=1e-12)
+
+
+def test_an_action_never_seen_is_given_the_value_of_its_state():
+    """Ridge regression on two actions of three: the third is their mean, to a twentieth."""
+    generator = np.random.default_rng(0)
+    states, actions = generator.normal(size=(3_000, 1)), generator.integers(0, 2, 3_000)
+    features = StateActionFeatures.draw(states, actions, 3, 30, generator)
+    target = 5 + np.sin(2 * states[:, 0]) + 0.5 * (2 * actions - 1) * states[:, 0]
+    phi = features(states, actions)
+    penalty = np.diag(np.where(features.free, 0.0, 1e-5 * len(phi)))
+    theta = np.linalg.solve(phi.T @ phi + penalty, phi.T @ target)
+    unseen = features(states, np.full(3_000, 2)) @ theta
+    inside = np.abs(states[:, 0]) < 2
+    assert np.sqrt(np.mean((unseen - 5 - np.sin(2 * states[:, 0]))[inside] ** 2)) < 0.1

@@ -1,0 +1,36 @@
+"""The shipped policies: good enough, noisy still, and recorded."""
+
+import numpy as np
+import pytest
+
+from average_dice.demo import load_demo
+from average_dice.policies import GaussianPolicy
+from average_dice.tasks.shipped import target_policy, training_record, truth_record
+from average_dice.tasks.task import DISCOUNTS, TASKS
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_has_a_policy_above_its_level(name):
+    record = training_record(name)
+    assert record["mean_return"] > TASKS[name].level
+    assert record["episodes"] == 100
+    assert record["command"].startswith(f"average-dice train {name} ")
+    assert {"stable_baselines3", "torch", "gymnasium"} <= set(record["versions"])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_policies_are_stochastic(name):
+    policy = target_policy(name)
+    if isinstance(policy, GaussianPolicy):
+        assert (np.exp(policy.log_std) > 0.05 * (policy.high - policy.low) / 2).all()
+    else:
+        log = load_demo("CartPole-v1").dataset.observation if name == "CartPole-v1" else np.zeros((1, 6))
+        assert np.exp(policy.log_probabilities(log)).max(axis=1).mean() < 0.999
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_has_true_values_with_small_errors(name):
+    values = {row["discount"]: row for row in truth_record(name)["values"]}
+    assert set(values) == set(DISCOUNTS)
+    scale = max(abs(row["value"]) for row in values.values())
+    assert values[0.95]["standard_error"] < 0.005 * scale
