@@ -8,8 +8,11 @@ Everything that several methods share is computed here, once and only when it is
 in float64 and in log space, so that products of hundreds of ratios neither overflow nor vanish.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,26 +20,32 @@ from jaxtyping import Float, Int
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
-from average_dice.policies import Policy
+from average_dice.policies import CategoricalPolicy, Network, Policy
 from average_dice.policies.base import Observations, WeightedActions
 
 # A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
 LARGEST_LOG_RATIO = 300.0
 
+# The lowest number that a highest log product is replaced by where all products are zero, so that −∞ − (−∞) is not NaN.
 LOWEST_LOG_PRODUCT = np.finfo(np.float64).min
+
+Made = TypeVar("Made")
+Rows = Float[np.ndarray, " transition"]
+Episodes = Float[np.ndarray, " episode"]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What would `policy` earn, discounted, judging by `dataset`?
 
-    Without a policy object, `target_log_prob` of the log stands in; methods that need more than π at the logged
-    actions then raise `NotApplicable`. Where both are given, the policy object counts.
+    Without a policy object, the log's `target_log_prob` is used; methods that need more than π at the logged actions
+    then raise `NotApplicable`. Where both are given, the policy object counts.
     """
 
     dataset: LoggedDataset
     policy: Policy | None
     discount: float
+    _made: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.discount < 1:
@@ -60,7 +69,7 @@ class Problem:
         wrong = np.isnan(log_prob) | (log_prob == np.inf)
         if wrong.any():
             row = int(wrong.argmax())
-            raise PolicyError(f"{self.place(row)}: the policy's log_prob is {log_prob[row]}. Mend the policy.")
+            raise PolicyError(f"{self.place(row)}: the policy's log_prob is {log_prob[row]}. Correct the policy.")
         if data.is_discrete and log_prob.max() > PROBABILITY_ROUNDING:
             row = int(log_prob.argmax())
             raise PolicyError(
@@ -72,7 +81,7 @@ class Problem:
     def target_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
-        """What π would do at these observations: actions, and weights that sum to one in every row."""
+        """Actions of π at these observations, with weights that sum to one in every row."""
         if self.policy is None or not hasattr(self.policy, "weighted_actions"):
             raise NotApplicable("it needs π itself, not only its probabilities of the logged actions: give a policy")
         actions, weights = self.policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
@@ -128,9 +137,44 @@ class Problem:
 
     @property
     def effective_episodes(self) -> float:
-        """(Σ p)² / Σ p² over the products p of whole episodes: how many of them the ratios leave standing."""
+        """The effective sample size (Σ p)² / Σ p² over the products p of whole episodes."""
         products = np.exp(self.final_log_product - max(self.final_log_product.max(), LOWEST_LOG_PRODUCT))
         return float(products.sum() ** 2 / (products @ products)) if products.any() else 0.0
+
+    @cached_property
+    def log_uncensored_at_step(self) -> Float[np.ndarray, " step"]:
+        """log of the share of episodes not yet truncated at each step, had none terminated.
+
+        It is 0 where all are truncated at one length. This is the estimate of Kaplan and Meier: of the episodes that
+        reach step t and do not terminate there, those truncated right after it are censored, and the others are
+        weighted up for them. It presumes that truncation does not depend on what happened. Leaving out the truncated
+        episodes instead would over-represent the terminated ones, which are never truncated.
+        """
+        data = self.dataset
+        horizon = int(data.lengths.max())
+        last = data.starts + data.lengths - 1
+        reached = np.bincount(data.step, minlength=horizon)
+        terminated = np.bincount(data.step[last[data.terminated[last]]], minlength=horizon)
+        truncated = np.bincount(data.step[last[~data.terminated[last]]], minlength=horizon)
+        survived = (reached - terminated)[:-1]  # each of them is truncated after its step or reaches the next
+        uncensored = survived - truncated[:-1]
+        return np.append(0.0, np.cumsum(np.log(uncensored) - np.log(survived)))
+
+    @cached_property
+    def log_uncensored(self) -> Rows:
+        """`log_uncensored_at_step` at the step of each row."""
+        return self.log_uncensored_at_step[self.dataset.step]
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether any episode is truncated rather than terminated."""
+        return int(self.dataset.terminated.sum()) < self.dataset.num_episodes
+
+    @property
+    def value_bounds(self) -> tuple[float, float]:
+        """What an average of rewards can be; after a termination all rewards are 0."""
+        low, high = float(self.dataset.reward.min()), float(self.dataset.reward.max())
+        return (min(low, 0.0), max(high, 0.0)) if self.dataset.terminated.any() else (low, high)
 
     @property
     def flow(self) -> Float[np.ndarray, " transition"]:
@@ -153,6 +197,36 @@ class Problem:
     def episode_index(self) -> Int[np.ndarray, " transition"]:
         """Which episode a row belongs to, counted 0, 1, 2, …"""
         return np.repeat(np.arange(self.dataset.num_episodes), self.dataset.lengths)
+
+    def with_single_action(self) -> "Problem":
+        """The log as a process without choices: one action, taken with certainty.
+
+        Every importance ratio is then 1, and π is the behaviour policy: what a method estimates on it is what μ earns.
+        """
+        data = self.dataset
+        certain = np.zeros(data.num_transitions)
+        log = replace(
+            data,
+            action=np.zeros(data.num_transitions, np.int64),
+            behaviour_log_prob=certain,
+            target_log_prob=certain,
+        )
+        single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
+        return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+
+    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives, made once for each name and kept for as long as it is in use.
+
+        Methods with a part in common (the same features, the same critic) thus share it.
+        """
+        found: Made | None = self._made.get(name)
+        if found is None:
+            found = self._made[name] = make()
+        return found
+
+    def by_episode(self, rows: Rows) -> Episodes:
+        """The sum over the rows of each episode."""
+        return np.bincount(self.episode_index, rows, self.dataset.num_episodes)
 
     def place(self, row: int) -> str:
         """The row as a person would look it up."""

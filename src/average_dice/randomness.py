@@ -7,3 +7,8 @@ import numpy as np
 def generator_from(key: jax.Array) -> np.random.Generator:
     """A NumPy generator that is a function of the key, for work that does not run inside JAX."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+
+
+def key_name(key: jax.Array) -> bytes:
+    """The key as something that can be compared and hashed."""
+    return np.asarray(jax.random.key_data(key)).tobytes()

@@ -1,7 +1,7 @@
-"""Draw: episodes of a log, some of them several times and some not at all, as a bootstrap draws them.
+"""Resamples: episodes of a log drawn with replacement, as the bootstrap needs them.
 
-A refit on a draw needs what a fit needs, and most of it is known from the log as it was: features of rows, ratios, and
-sums over the rows of an episode, Σ_rows left rightᵀ, of which a draw takes each as often as it takes the episode.
+A refit to a resample reuses what is known from the log: features of rows, importance ratios, and sums over the rows of
+each episode, Σ_rows left rightᵀ. A resample counts the sums of an episode as often as it contains the episode.
 """
 
 from collections.abc import Sequence
@@ -14,99 +14,111 @@ from jaxtyping import Float, Int
 
 from average_dice.problem import Problem
 
-# Sums by episode are kept if they take no more bytes than this; else each draw forms its own.
+# Sums by episode are kept if they take no more bytes than this; otherwise each resample forms its own from the rows.
 MOST_BYTES = 2**28
 
-# What is known of each row or episode, whoever is drawn with it.
-OF_ROWS = ("target_log_prob", "log_ratio", "ratio", "log_product")
-OF_EPISODES = ("final_log_product",)
+# Cached columns of a problem that a resample can take over instead of computing them again.
+BY_ROW = ("target_log_prob", "log_ratio", "ratio", "log_product")
+BY_EPISODE = ("final_log_product",)
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
-    """`problem` is that of the episodes drawn, which are the `chosen` ones of the log; None: the log as it is."""
+class Resample:
+    """`problem` is that of the resampled log; its episodes are the `chosen` ones of the whole log, which may repeat.
+
+    `chosen` and `rows` are None for the whole log, each episode once.
+    """
 
     problem: Problem
-    chosen: Int[np.ndarray, " drawn"] | None
-    rows: Int[np.ndarray, " transition"] | None  # of the log, in the order of the draw
-    counts: Float[np.ndarray, " episode"]  # how often each episode of the log was drawn
-    block: "tuple[Block, int] | None" = None  # the draws it was made with, and its place among them
+    chosen: Int[np.ndarray, " resampled"] | None
+    rows: Int[np.ndarray, " transition"] | None  # rows of the whole log, in the order of the resample
+    counts: Float[np.ndarray, " episode"]  # how often each episode of the whole log was chosen
+    block: "tuple[ResampleBlock, int] | None" = None  # the resamples it was made with, and its place among them
 
     @staticmethod
-    def everything(problem: Problem) -> "Draw":
-        return Draw(problem, None, None, np.ones(problem.dataset.num_episodes))
+    def everything(problem: Problem) -> "Resample":
+        """The whole log, each episode once."""
+        return Resample(problem, None, None, np.ones(problem.dataset.num_episodes))
 
     @staticmethod
-    def of(whole: Problem, chosen: Int[np.ndarray, " drawn"]) -> "Draw":
+    def of(whole: Problem, chosen: Int[np.ndarray, " resampled"]) -> "Resample":
+        """The log of the chosen episodes."""
         data = whole.dataset
         rows = data.rows_of(chosen)
-        drawn = Problem(data.select_episodes(chosen), whole.policy, whole.discount)
-        for names, which in ((OF_ROWS, rows), (OF_EPISODES, chosen)):
-            drawn.__dict__.update({name: whole.__dict__[name][which] for name in names if name in whole.__dict__})
-        return Draw(drawn, chosen, rows, np.bincount(chosen, minlength=data.num_episodes).astype(np.float64))
+        resampled = Problem(data.select_episodes(chosen), whole.policy, whole.discount)
+        for names, which in ((BY_ROW, rows), (BY_EPISODE, chosen)):
+            resampled.__dict__.update({name: whole.__dict__[name][which] for name in names if name in whole.__dict__})
+        return Resample(resampled, chosen, rows, np.bincount(chosen, minlength=data.num_episodes).astype(np.float64))
+
+    def on(self, problem: Problem) -> "Resample":
+        """The same episodes of another problem on the same log."""
+        if self.chosen is None:
+            return Resample.everything(problem)
+        return replace(Resample.of(problem, self.chosen), block=self.block)
 
     @property
     def num_rows(self) -> int:
         return self.problem.dataset.num_transitions
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Values of the log's rows, as the draw has them."""
+        """From values of the whole log's rows to those of the resample's rows."""
         return values if self.rows is None else values[self.rows]
 
     def of_episodes(self, values: np.ndarray) -> np.ndarray:
-        """Values of the log's episodes, as the draw has them."""
+        """From values of the whole log's episodes to those of the resample's episodes."""
         return values if self.chosen is None else values[self.chosen]
 
     def onto_rows(self, values: Float[np.ndarray, " transition"], num_rows: int) -> Float[np.ndarray, " row"]:
-        """Values of the draw's rows, summed where they are the same row of the log."""
+        """From values of the resample's rows to sums on the whole log's rows."""
         return values if self.rows is None else np.bincount(self.rows, values, num_rows)
 
     def mean_over_episodes(self, values: np.ndarray) -> np.ndarray:
-        """Of values of the log's episodes."""
+        """The resample's mean of values of the whole log's episodes."""
         return np.asarray(self.counts @ values / self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Draws made together: sums over episodes are formed for all of them in one matrix product."""
+class ResampleBlock:
+    """Resamples made together: sums over episodes are formed for all of them in one matrix product."""
 
     problem: Problem
-    chosen: Sequence[Int[np.ndarray, " drawn"]]
+    chosen: Sequence[Int[np.ndarray, " resampled"]]
 
     @cached_property
-    def counts(self) -> Float[np.ndarray, "draw episode"]:
+    def counts(self) -> Float[np.ndarray, "resample episode"]:
         number = self.problem.dataset.num_episodes
         return np.stack([np.bincount(one, minlength=number) for one in self.chosen]).astype(np.float64)
 
-    def draw(self, place: int) -> Draw:
-        return replace(Draw.of(self.problem, self.chosen[place]), block=(self, place))
+    def resample(self, place: int) -> Resample:
+        """The resample at this place of the block."""
+        return replace(Resample.of(self.problem, self.chosen[place]), block=(self, place))
 
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """Σ left rightᵀ over the rows of a draw, from the log's `left` and `right`."""
+    """Σ left rightᵀ over the rows of a resample, from `left` and `right` on the whole log's rows."""
 
     problem: Problem
     left: Float[np.ndarray, "transition left"]
     right: Float[np.ndarray, "transition right"]
-    _of_blocks: "dict[Block, Float[np.ndarray, 'draw product']]" = field(default_factory=dict)  # of the last one only
+    _of_blocks: "dict[ResampleBlock, Float[np.ndarray, 'resample product']]" = field(default_factory=dict)  # the last
     _lock: Lock = field(default_factory=Lock)
 
-    def mean(self, draw: Draw) -> Float[np.ndarray, "left right"]:
+    def mean(self, resample: Resample) -> Float[np.ndarray, "left right"]:
         """E[left rightᵀ]."""
-        if draw.chosen is None:
-            return self.left.T @ self.right / draw.num_rows
+        if resample.chosen is None:
+            return self.left.T @ self.right / resample.num_rows
         num_left, num_right = self.left.shape[1], self.right.shape[1]
-        num_sums = len(draw.counts) + (0 if draw.block is None else len(draw.block[0].chosen))
+        num_sums = len(resample.counts) + (0 if resample.block is None else len(resample.block[0].chosen))
         if 8 * num_left * num_right * num_sums <= MOST_BYTES:
-            return self._sums(draw).reshape(num_left, num_right) / draw.num_rows
-        times = draw.counts[self.problem.episode_index]
-        return (self.left * (times / draw.num_rows)[:, None]).T @ self.right
+            return self._sums(resample).reshape(num_left, num_right) / resample.num_rows
+        times = resample.counts[self.problem.episode_index]
+        return (self.left * (times / resample.num_rows)[:, None]).T @ self.right
 
-    def _sums(self, draw: Draw) -> Float[np.ndarray, " product"]:
-        if draw.block is None:
-            return np.asarray(draw.counts @ self._by_episode)
-        block, place = draw.block
+    def _sums(self, resample: Resample) -> Float[np.ndarray, " product"]:
+        if resample.block is None:
+            return np.asarray(resample.counts @ self._by_episode)
+        block, place = resample.block
         with self._lock:
             if block not in self._of_blocks:
                 self._of_blocks.clear()

@@ -1,84 +1,51 @@
-"""The one contract: `fit(problem, *, key) → Fit`; and the one result: `Estimate`."""
+"""The one contract.
+
+    method.prepare(problem, key=key)    →  Prepared     what the log and all its resamples share, done once
+    prepared.fit()                      →  Fit          of the log
+    prepared.refit(resamples)           →  [Fit, …]     of bootstrap resamples of its episodes
+
+`method.fit(problem, key=key)` is short for the first two. Calls go one way only: fit → prepare → refit. A closed form
+returns a `PreparedClosedForm`, a method that trains derives from `TrainedEstimator`.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self, final
 
 import jax
-import numpy as np
-from jaxtyping import Float, Int
 
-from average_dice.errors import NotApplicable
-from average_dice.models import History
+from average_dice.errors import SettingError
+from average_dice.estimators.results import Fit
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
-
-Ratio = Callable[..., Float[np.ndarray, " row"]]
-
-
-@dataclass(frozen=True, eq=False)
-class LoggedValues:
-    """A critic on the rows of the log: q(s, a), v(s′) (0 after a termination), and v(s₀) of its episodes."""
-
-    q: Float[np.ndarray, " transition"]
-    after: Float[np.ndarray, " transition"]
-    start: Float[np.ndarray, " episode"]
+from average_dice.randomness import key_name
+from average_dice.resampling import Resample
 
 
-@dataclass(frozen=True, eq=False)
-class Critic:
-    """The values that π gives to states and actions, on the scale of J.
+class Prepared(ABC):
+    """A method that has done, for one log, everything that does not depend on the resample."""
 
-    q(s, a) = (1 − γ) E_π[Σ γᵗ r_t | s, a],      v(s) = E_π[q(s, a)],      J = E[v(s₀)]
+    @final
+    def fit(self) -> Fit:
+        """The fit to the log; computed once."""
+        return self._fit_once
 
-    `logged`: the same on the rows it was fitted to, where they are known already.
-    """
+    @cached_property
+    def _fit_once(self) -> Fit:
+        return self.fit_log()
 
-    q: Callable[[np.ndarray, np.ndarray], Float[np.ndarray, " row"]]
-    v: Callable[[np.ndarray], Float[np.ndarray, " row"]]
-    logged: LoggedValues | None = None
+    @abstractmethod
+    def fit_log(self) -> Fit:
+        """The fit to the log; use `fit`, which computes it once."""
 
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a method found.
-
-    - `value`: J(π) = (1 − γ) E_π[Σ γᵗ r_t], a reward per step; `value / (1 − γ)` is the discounted return.
-    - `weights`: where the method weights rows, what multiplies their rewards: `value` is the mean of weights · rewards.
-    - `critic`: where the method learns values of states and actions, these, on the scale of J.
-    - `history`: value and loss against training steps, where the method trains.
-    - `diagnostics`: numbers that say how far to trust it; `notes`: what was assumed, in words.
-    """
-
-    value: float
-    weights: Float[np.ndarray, " transition"] | None = None
-    ratio_function: Ratio | None = None
-    critic: Critic | None = None
-    diagnostics: Mapping[str, float] = field(default_factory=dict)
-    history: History | None = None
-    notes: tuple[str, ...] = ()
-
-    def ratio(
-        self,
-        observations: Float[np.ndarray, "row observation"],
-        actions: Int[np.ndarray, " row"] | Float[np.ndarray, "row action"] | None = None,
-    ) -> Float[np.ndarray, " row"]:
-        """d_π / d_μ at the observations; at (observation, action) for methods that learn the ratio of pairs.
-
-        Methods that regress on state and step average over the steps by one more regression when this is first called:
-        a second training, for a network.
-        """
-        if self.ratio_function is None:
-            raise NotApplicable("this method learns no ratio")
-        return self.ratio_function(observations) if actions is None else self.ratio_function(observations, actions)
-
-
-Refit = Callable[[Draw], Fit]
+    @abstractmethod
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        """The fit to each of these resamples. Raises `NotApplicable` if one of them cannot be fitted."""
 
 
 class Estimator(ABC):
-    """A method with its settings: a frozen dataclass that implements `fit`.
+    """A method with its settings: a frozen dataclass that implements `prepare`.
 
     `revision` goes up when the same settings give other numbers than before: stored results are then run again.
     """
@@ -87,65 +54,101 @@ class Estimator(ABC):
 
     @property
     def trains(self) -> bool:
-        """Whether it has a training length, and takes its time."""
-        return hasattr(self, "num_steps")
+        """Whether it is trained step by step. A method made of parts trains if one of them does."""
+        return False
 
     @abstractmethod
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        """Estimates; the same key gives the same answer to the last digit.
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        """Does what the log and its resamples share; the same key gives the same answers to the last digit.
 
         Raises `NotApplicable` where the problem lacks what the method needs.
         """
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
-    ) -> list[Fit]:
-        """One fit for each key, to the whole log or each to a draw of its episodes, as `prepare` would.
-
-        Methods that train override this and train them all at once.
-        """
-        if draws is None:
-            return [self.fit(problem, key=key) for key in keys]
-        return [self.prepare(problem, key=key)(draw) for key, draw in zip(keys, draws, strict=True)]
-
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        """A fit for any draw of the log's episodes. Closed forms do once what all draws share; others start anew."""
-        return lambda draw: self.fit(draw.problem, key=key)
-
-
-class ClosedForm(Estimator):
-    """A method that implements `prepare`: what does not depend on the draw first, then a function of the draw."""
-
+    @final
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        return self.prepare(problem, key=key)(Draw.everything(problem))
+        """Estimates J(π) from the log."""
+        return self.prepare(problem, key=key).fit()
 
-    @abstractmethod
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit: ...
+    def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        """One fit for each key. Methods that train override this and train them all at once."""
+        return [self.fit(problem, key=key) for key in keys]
+
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+        """The same method with another training length and other options; methods that train override this."""
+        raise SettingError(f"{type(self).__name__} does not train: it takes no number of steps.")
+
+
+def prepared_once(method: Estimator, problem: Problem, *, key: jax.Array) -> Prepared:
+    """`method.prepare`, shared by all that use the same method on the same problem with the same key."""
+    try:
+        hash(method)
+    except TypeError:  # a setting that cannot be compared
+        return method.prepare(problem, key=key)
+    return problem.once((method, key_name(key)), lambda: method.prepare(problem, key=key))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedClosedForm(Prepared):
+    """`solve(resample, *fits of the parts) → Fit`, where the parts are methods that this one is made of."""
+
+    problem: Problem
+    solve: Callable[..., Fit]
+    parts: tuple[Prepared, ...] = field(default=())
+
+    def fit_log(self) -> Fit:
+        return self.solve(Resample.everything(self.problem), *(part.fit() for part in self.parts))
+
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        found = [part.refit(resamples) for part in self.parts]
+        return [self.solve(resample, *(fits[place] for fits in found)) for place, resample in enumerate(resamples)]
 
 
 class TrainedEstimator(Estimator):
-    """A method that trains by gradient descent, for many keys or draws at once: it implements `fit_many`."""
+    """A method that trains by gradient descent, for many keys or resamples at once: it implements `train`.
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        return self.fit_many(problem, keys=[key])[0]
+    Its dataclass has the fields `num_steps` and `num_checkpoints`.
+    """
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        return lambda draw: self.fit_many(problem, keys=[key], draws=[draw])[0]
+    @property
+    def trains(self) -> bool:
+        return True
 
     @abstractmethod
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
-    ) -> list[Fit]: ...
+    def train(
+        self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
+    ) -> list[Fit]:
+        """One fit for each key, to the whole log or each to its own resample."""
+
+    @final
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        return PreparedTraining(self, problem, key)
+
+    @final
+    def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        return self.train(problem, keys=keys)
+
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+        changes: dict[str, Any] = {"num_steps": num_steps, "num_checkpoints": num_checkpoints, **options}
+        return with_options(self, changes)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its uncertainty; None where there is none, and the notes say why."""
+@dataclass(frozen=True, eq=False)
+class PreparedTraining(Prepared):
+    """Nothing is shared but the key: every resample trains from the same beginning."""
 
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    level: float | None = None
-    seconds: float = 0.0
-    diagnostics: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    method: TrainedEstimator
+    problem: Problem
+    key: jax.Array
+
+    def fit_log(self) -> Fit:
+        return self.method.train(self.problem, keys=[self.key])[0]
+
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        return self.method.train(self.problem, keys=[self.key] * len(resamples), resamples=resamples)
+
+
+def with_options(settings: Any, options: dict[str, Any]) -> Any:
+    """A dataclass with some of its fields replaced; an unknown one is an error that names it."""
+    if unknown := [name for name in options if name not in settings.__dataclass_fields__]:
+        raise SettingError(f"{type(settings).__name__} has no option {', '.join(unknown)}.")
+    return replace(settings, **options)

@@ -8,12 +8,14 @@ from average_dice.estimators.base import Estimator
 from average_dice.estimators.baseline.average_reward import AverageReward
 from average_dice.estimators.baseline.behaviour_return import BehaviourReturn
 from average_dice.estimators.blend.blend import Blend
-from average_dice.estimators.doubly_robust.per_decision import DoublyRobust, MarginalisedDoublyRobust
+from average_dice.estimators.doubly_robust.marginalised import MarginalisedDoublyRobust
+from average_dice.estimators.doubly_robust.per_decision import DoublyRobust
 from average_dice.estimators.importance.importance_sampling import ImportanceSampling
 from average_dice.estimators.ratio.average_dice import AverageDICE
 from average_dice.estimators.ratio.average_dice_lambda import AverageDICELambda
 from average_dice.estimators.ratio.cop_td import COPTD
 from average_dice.estimators.ratio.cop_td_features import COPTDFeatures
+from average_dice.estimators.ratio.discount_correction import DiscountCorrection
 from average_dice.estimators.ratio.mis_kernel import KernelMIS
 from average_dice.estimators.ratio.mwl_kernel import KernelMWL
 from average_dice.estimators.ratio.saddle_point import SaddlePoint
@@ -28,6 +30,8 @@ GELADA = "Gelada & Bellemare 2019"
 PRECUP = "Precup et al. 2000"
 THOMAS = "Thomas & Brunskill 2016"
 UEHARA = "Uehara et al. 2020"
+
+BASELINE = "baseline"  # the family of methods that estimate what the behaviour policy earns
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,9 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
-    "average-reward": Entry(AverageReward, "baseline", "–", "nothing", "–"),
-    "behaviour-return": Entry(BehaviourReturn, "baseline", "–", "nothing", "–"),
+    "average-reward": Entry(AverageReward, BASELINE, "–", "nothing", "–"),
+    "behaviour-return": Entry(BehaviourReturn, BASELINE, "–", "nothing", "–"),
+    "discount-correction": Entry(DiscountCorrection, BASELINE, "–", "w(s), Fourier features", "after Che et al. 2023"),
     "is": Entry(ImportanceSampling.plain, "importance sampling", "π, μ", "nothing", PRECUP),
     "pdis": Entry(ImportanceSampling.per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
     "wis": Entry(ImportanceSampling.weighted, "importance sampling", "π, μ", "nothing", PRECUP),
@@ -58,6 +63,7 @@ REGISTRY: dict[str, Entry] = {
     "etd": Entry(EmphaticTD, "value", "π, μ", "v(s), Fourier features", "Sutton et al. 2016"),
     "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}"),
     "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
+    "average-dice-incremental": Entry(AverageDICE.incremental, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
     "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE),
     "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours"),
     "average-dice-features": Entry(AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours"),
@@ -80,7 +86,12 @@ REGISTRY: dict[str, Entry] = {
 }
 
 RECOMMENDED = "average-dice-blend"
-BASELINES = ("average-reward", "behaviour-return")
+BASELINES = ("average-reward", "behaviour-return")  # shown beside the recommended estimator
+
+
+def is_baseline(name: str) -> bool:
+    """Whether the method of that name estimates what the behaviour policy earns; False for names of a user's own."""
+    return name in REGISTRY and REGISTRY[name].family == BASELINE
 
 
 def find(names: str | Sequence[str]) -> tuple[str, ...]:

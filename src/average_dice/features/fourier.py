@@ -14,8 +14,8 @@ from average_dice.features.scaling import mean_and_std
 
 Inputs = Float[np.ndarray, "row input"]
 
-ROWS_FOR_WIDTH = 500
-BLOCK = 4096  # rows at a time in float64: they stay in the cache
+ROWS_FOR_BANDWIDTH = 500  # the median of 125,000 distances varies by less than a hundredth
+BLOCK = 4096  # rows at a time: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,9 @@ class FourierMap:
 
     @staticmethod
     def draw(inputs: Inputs, num_features: int, generator: np.random.Generator) -> "FourierMap":
+        """`num_features` random cosines, on the scale and with the bandwidth of these inputs."""
         mean, std = mean_and_std(inputs)
-        some = generator.choice(len(inputs), size=min(ROWS_FOR_WIDTH, len(inputs)), replace=False)
+        some = generator.choice(len(inputs), size=min(ROWS_FOR_BANDWIDTH, len(inputs)), replace=False)
         width = _median_distance((inputs[some] - mean) / std)
         frequencies = generator.standard_normal((inputs.shape[1], num_features)) / width
         phases = generator.uniform(0, 2 * np.pi, num_features)
@@ -60,5 +61,5 @@ def _median_distance(points: np.ndarray) -> float:
     squares = (points**2).sum(axis=1)
     distances = squares[:, None] + squares - 2 * points @ points.T
     above = distances[np.triu_indices(len(points), 1)]
-    above = above[above > 1e-12]
+    above = above[above > 1e-12]  # rows that are the same say nothing of the scale
     return float(np.sqrt(np.median(above))) if len(above) else 1.0

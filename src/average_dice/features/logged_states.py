@@ -1,4 +1,4 @@
-"""Fourier features of the states of a log: where it stood, where it went, where it began."""
+"""Fourier features of the states of a log: φ(s), φ(s′) and φ(s₀)."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from jaxtyping import Float
 
 from average_dice.features.fourier import FourierMap
 from average_dice.problem import Problem
-from average_dice.randomness import generator_from
+from average_dice.randomness import generator_from, key_name
 
 
 @dataclass(frozen=True, eq=False)
-class StateFeatures:
-    """φ(s), φ(s′) and φ(s₀), in float64."""
+class LoggedStates:
+    """The features on the rows of the log, in float64."""
 
     features: FourierMap
     logged: Float[np.ndarray, "transition feature"]
@@ -21,16 +21,21 @@ class StateFeatures:
     start: Float[np.ndarray, "episode feature"]
 
     @staticmethod
-    def of(problem: Problem, num_features: int, key: jax.Array) -> "StateFeatures":
-        data = problem.dataset
-        features = FourierMap.draw(data.observation, num_features, generator_from(key))
-        logged = features(data.observation).astype(np.float64)
-        after = np.where(data.terminated[:, None], 0.0, features(data.next_observation).astype(np.float64))
-        return StateFeatures(features, logged, after, logged[data.starts])
+    def of(problem: Problem, num_features: int, key: jax.Array) -> "LoggedStates":
+        """`num_features` random cosines of the states; made once for each problem, number and key."""
+
+        def make() -> LoggedStates:
+            data = problem.dataset
+            features = FourierMap.draw(data.observation, num_features, generator_from(key))
+            logged = features(data.observation).astype(np.float64)
+            after = np.where(data.terminated[:, None], 0.0, features(data.next_observation).astype(np.float64))
+            return LoggedStates(features, logged, after, logged[data.starts])
+
+        return problem.once((LoggedStates, num_features, key_name(key)), make)
 
     def __call__(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
         return self.features(observations).astype(np.float64)
 
-    def penalty(self, ridge: float) -> np.ndarray:
+    def penalty(self, ridge: float) -> Float[np.ndarray, "feature feature"]:
         """λ I, without the constant."""
         return np.diag([0.0] + [ridge] * (self.features.size - 1))

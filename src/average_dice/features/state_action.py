@@ -1,4 +1,4 @@
-"""Functions of a state and an action: one way to take the pair, whether actions are discrete or continuous."""
+"""Features of a state and an action, the same way whether actions are discrete or continuous."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,8 @@ def join_action(
     return np.concatenate([observations, beside], axis=1)
 
 
-# How alike two different actions are taken to be before the log says otherwise, from 0 (nothing in common) to 1.
+# The prior correlation of the values of two actions, from 0 (nothing in common) to 1: the best of four on the tasks
+# that the recommended estimator was developed on (docs/recommended.md).
 LIKENESS = 0.9
 
 
@@ -42,7 +43,7 @@ class StateActionFeatures:
     of them but the constant that actions share, an action that the log never shows has the value of its state.
     """
 
-    features: FourierMap
+    states: FourierMap
     codes: Float[np.ndarray, "action code"] | None  # None: continuous
 
     @staticmethod
@@ -53,18 +54,20 @@ class StateActionFeatures:
         num_features: int,
         generator: np.random.Generator,
     ) -> "StateActionFeatures":
+        """`num_features` random cosines, on the scale and with the bandwidth of these rows."""
         inputs = join_action(observations, actions, None) if num_actions is None else observations
         codes = None if num_actions is None else action_codes(num_actions)
         return StateActionFeatures(FourierMap.draw(inputs, num_features, generator), codes)
 
     @property
     def free(self) -> np.ndarray:
-        """Which features no penalty is put on: the constant that all actions share."""
+        """Which features are not penalised: the constant that all actions share."""
         return np.arange(self.size) == 0
 
     @property
     def size(self) -> int:
-        return self.features.size * (1 if self.codes is None else self.codes.shape[1])
+        """The number of features."""
+        return self.states.size * (1 if self.codes is None else self.codes.shape[1])
 
     def __call__(self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray) -> np.ndarray:
         return self.expected(observations, actions[:, None], np.ones((len(actions), 1)))
@@ -72,12 +75,12 @@ class StateActionFeatures:
     def expected(
         self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray, weights: np.ndarray
     ) -> Float[np.ndarray, "row feature"]:
-        """Σ_draws weight · φ(s, action) for each row, in float64."""
-        rows, draws = weights.shape
+        """Σ weight · φ(s, action) over the actions of each row, in float64."""
+        rows, number = weights.shape
         if self.codes is None:
-            every = join_action(np.repeat(observations, draws, axis=0), actions.reshape(rows * draws, -1), None)
-            phi = self.features(every).reshape(rows, draws, -1)
+            every = join_action(np.repeat(observations, number, axis=0), actions.reshape(rows * number, -1), None)
+            phi = self.states(every).reshape(rows, number, -1)
             return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
         code = np.einsum("rd,rdc->rc", weights, self.codes[actions])
-        phi = self.features(observations).astype(np.float64)
+        phi = self.states(observations).astype(np.float64)
         return (code[:, :, None] * phi[:, None, :]).reshape(rows, -1)

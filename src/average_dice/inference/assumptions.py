@@ -1,11 +1,13 @@
-"""Tests of what every estimate from a log takes for granted. Each gives a distance from it in standard errors.
+"""Tests of what every estimate from a log assumes. Each gives the distance from the assumption in standard errors.
 
-- **Balance**: E[ρ | s, t] = 1 under μ, at every state and step. It is less where π does what μ never does there, a
-  hole in the support; it is more only where probabilities are wrong.
-- **Memory**: the ratios of two steps in a row are uncorrelated, if the recorded probabilities are those that the
+- **Mean ratio**: E[ρ] = 1 under μ, over the log and at every step.
+- **Balance**: E[ρ | s, t] = 1 under μ, at every state and step. It is below 1 where π takes actions that μ never takes
+  there (no support), and above 1 only where probabilities are wrong.
+- **Memory**: the ratios of two consecutive steps are uncorrelated, if the recorded probabilities are those that the
   actions were drawn with.
-- **Truncation** does not look at what happened: the rows that end so are like the others of their step.
-- **Episodes** are independent and alike: what they earn has no trend over the log, and none resembles its neighbour.
+- **Truncation** does not depend on what happened: the rows that end so are like the others of their step.
+- **Episodes** are independent and identically distributed: returns have no trend over the log, and no correlation with
+  the return of the episode before.
 
 All are tests on sums over episodes, which are independent, with a mean of 0 if the assumption holds.
 """
@@ -18,27 +20,50 @@ from jaxtyping import Float
 from scipy import stats
 
 from average_dice.data import LoggedDataset
-from average_dice.estimators.value_rules import Rows
 from average_dice.features.fourier import FourierMap
 from average_dice.features.scaling import mean_and_std
 from average_dice.features.state_action import join_action
 from average_dice.labels import as_logged, self_normalised
 from average_dice.models.linear_systems import solve
-from average_dice.problem import Problem
+from average_dice.problem import Episodes, Problem, Rows
 from average_dice.randomness import generator_from
 
-NUM_FEATURES = 100
+NUM_FEATURES = 100  # enough to find a region; the test on held-out episodes is exact for any number
 RIDGE = 0.01
 NUM_FOLDS = 5
-FEWEST = 10  # episodes, or truncated rows, below which a test says nothing
-LARGEST_RATIO = 10.0  # in learning where to look; what is found there is judged by the ratios as they are
-FURTHEST = 1e3
-Episodes = Float[np.ndarray, " episode"]
+FEWEST = 10  # episodes, or truncated rows, below which a test has no power
+LARGEST_RATIO = 10.0  # in learning m; the test itself uses the ratios as they are
+FURTHEST = 1e3  # standard errors: without any spread the distance would be infinite
+COUNTS = 0.1  # steps with a discount γᵗ below this are not tested alone
+
+
+def mean_ratio(problem: Problem) -> tuple[float, float]:
+    """The mean of ρ over rows, and its distance from 1 in standard errors: E_μ[ρ | s] = 1 at every state."""
+    apart = problem.by_episode(problem.ratio - 1)
+    return float(problem.ratio.mean()), distance_from_zero(apart, fewest=2)
+
+
+def worst_step(problem: Problem) -> tuple[int, float, float]:
+    """Of the steps that count, γᵗ > 1/10, the one whose mean of ρ lies the most standard errors from 1.
+
+    An action that π takes and μ never takes at some step lowers the mean there, and hardly changes the mean over all.
+    The error is taken from the spread of all rows if that of the step is less: among many steps, a rare action that π
+    prefers is missing from some by chance, and no ratio at that step says how rare it is.
+    """
+    data = problem.dataset
+    spread = float(problem.ratio.std())
+    last = min(int(np.log(COUNTS) / np.log(problem.discount)), int(data.lengths.max()) - 1)
+    found = []
+    for step in range(last + 1):
+        ratio = problem.ratio[data.step == step]
+        if len(ratio) >= FEWEST:
+            found.append((step, float(ratio.mean()), distance_from_zero(ratio - 1, fewest=2, least_spread=spread)))
+    return max(found, key=lambda one: one[2], default=(0, 1.0, 0.0))
 
 
 @dataclass(frozen=True)
 class Balance:
-    """How many standard errors E[ρ | s, t] is from 1, and how often, discounted, π's weight is lost or made thereby."""
+    """How many standard errors E[ρ | s, t] is from 1, and how much of π's weight is lost or added by it, discounted."""
 
     distance: float
     missing: float
@@ -49,8 +74,8 @@ def balance(problem: Problem, *, key: jax.Array) -> Balance:
     """E[ρ | s, t] = 1, where a regression on other episodes says that it is not.
 
     m(s, t) is learnt from 1 − ρ on other folds of episodes. Under the assumption E[m(s, t) (1 − ρ)] = 0 whatever m is.
-    What is missing or in excess is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: how often,
-    discounted, π leaves what the log shows. W is over its mean, as if who left came back: it may exceed 1.
+    What is missing or in excess is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: how often in an
+    episode, discounted, π leaves the support of the log. W is self-normalised at every step, so it may exceed 1.
     """
     data = problem.dataset
     if data.num_episodes < FEWEST:
@@ -60,7 +85,7 @@ def balance(problem: Problem, *, key: jax.Array) -> Balance:
     weight = np.exp(self_normalised(problem) + as_logged(problem, problem.log_product))
     by_row = weight * lost / data.num_episodes
     return Balance(
-        distance_from_zero(_by_episode(problem, predicted * lost), one_sided=True),
+        distance_from_zero(problem.by_episode(predicted * lost), one_sided=True),
         float(by_row[predicted > 0].sum()),
         float(-by_row[predicted < 0].sum()),
     )
@@ -89,13 +114,13 @@ def memory(problem: Problem) -> float:
     together = np.zeros(data.num_transitions)
     follows = data.step[1:] > 0
     together[1:][follows] = apart[:-1][follows] * apart[1:][follows]
-    return distance_from_zero(_by_episode(problem, together))
+    return distance_from_zero(problem.by_episode(together))
 
 
 def truncation(data: LoggedDataset) -> float:
-    """The largest distance, over all columns, of truncated rows from the others that might have been at their step.
+    """The largest distance, over all columns, of truncated rows from the others of their step.
 
-    Rows of the last step, where all that is left is truncated, say nothing; nor do terminated ones.
+    Rows of the last step, where all episodes are truncated, say nothing; nor do terminated rows.
     """
     num_actions = int(data.action.max()) + 1 if data.is_discrete else None
     columns = np.column_stack(
@@ -123,34 +148,32 @@ def truncation(data: LoggedDataset) -> float:
 
 
 def trend(problem: Problem) -> float:
-    """Rank correlation of what episodes earn with their place in the log."""
-    earned = _earned(problem)
-    if len(earned) < FEWEST or np.ptp(earned) == 0:
+    """Rank correlation of the returns with the place in the log."""
+    returns = _returns(problem)
+    if len(returns) < FEWEST or np.ptp(returns) == 0:
         return 0.0
-    return abs(float(stats.spearmanr(np.arange(len(earned)), earned).statistic)) * np.sqrt(len(earned) - 1)
+    return abs(float(stats.spearmanr(np.arange(len(returns)), returns).statistic)) * np.sqrt(len(returns) - 1)
 
 
 def neighbours(problem: Problem) -> float:
-    """Rank correlation of what an episode earns with what the next one does."""
-    earned = _earned(problem)
-    if len(earned) < FEWEST or np.ptp(earned[1:]) == 0 or np.ptp(earned[:-1]) == 0:
+    """Rank correlation of the return of an episode with that of the next."""
+    returns = _returns(problem)
+    if len(returns) < FEWEST or np.ptp(returns[1:]) == 0 or np.ptp(returns[:-1]) == 0:
         return 0.0
-    return abs(float(stats.spearmanr(earned[:-1], earned[1:]).statistic)) * np.sqrt(len(earned) - 2)
+    return abs(float(stats.spearmanr(returns[:-1], returns[1:]).statistic)) * np.sqrt(len(returns) - 2)
 
 
-def _earned(problem: Problem) -> Episodes:
+def _returns(problem: Problem) -> Episodes:
     """The discounted return of each episode."""
-    return _by_episode(problem, problem.discount**problem.dataset.step * problem.dataset.reward)
+    return problem.by_episode(problem.discount**problem.dataset.step * problem.dataset.reward)
 
 
-def _by_episode(problem: Problem, rows: Rows) -> Episodes:
-    return np.bincount(problem.episode_index, rows, problem.dataset.num_episodes)
-
-
-def distance_from_zero(values: Episodes, *, one_sided: bool = False) -> float:
-    """Of their mean, in standard errors."""
-    if len(values) < FEWEST or not values.any():
+def distance_from_zero(
+    values: Float[np.ndarray, " value"], *, fewest: int = FEWEST, least_spread: float = 0.0, one_sided: bool = False
+) -> float:
+    """Of the mean of independent values from 0, in standard errors; 0 if there are too few of them to tell."""
+    if len(values) < fewest or not values.any():
         return 0.0
-    error = float(values.std(ddof=1)) / np.sqrt(len(values))
+    error = max(float(values.std(ddof=1)), least_spread) / np.sqrt(len(values))
     distance = float(values.mean()) if one_sided else abs(float(values.mean()))
     return max(0.0, min(distance / max(error, 1e-300), FURTHEST))

@@ -1,15 +1,14 @@
-"""The bootstrap over whole episodes: what the method would have said had the log been another one like it.
+"""The bootstrap over whole episodes: the value of a method on resamples of the log.
 
-Rows of an episode hang together, so episodes are drawn, with replacement, and the method is refitted to each draw.
-Random features are drawn anew for each quarter of the draws: the estimate depends on them, too. The same number of
-draws and the same seed give the same episodes and features for every method and every policy: differences between two
-of them are then differences between pairs.
+Rows of an episode depend on each other, so episodes are resampled, with replacement, and the method is refitted to each
+resample. Random features are drawn anew for each quarter of the resamples: the estimate depends on them, too. The same
+number of resamples and the same seed give the same episodes and features for every method and every policy, so that
+the difference between two of them is a difference of pairs.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import jax
 import numpy as np
@@ -17,26 +16,28 @@ from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
 from average_dice.errors import NotApplicable
-from average_dice.estimators import Estimator
-from average_dice.estimators.base import Refit
+from average_dice.estimators import Estimator, Prepared
 from average_dice.problem import Problem
 from average_dice.progress import part, report
-from average_dice.resampling import Block, Draw
+from average_dice.resampling import Resample, ResampleBlock
 
-BLOCK = 25  # draws, of closed forms, whose sums are formed at once
-NUM_FEATURE_DRAWS = 4  # random features are drawn anew so often, so that the interval counts their chance, too
-AT_ONCE = 10  # draws, of methods that train …
-ROWS_AT_ONCE = 200_000  # … but no more than have so many rows together: networks are asked about all of them
-MOST_GROUPS = 50  # of episodes, one of which at a time is left out
+BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
+NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
+AT_ONCE = 10  # resamples that train at once, so that the progress bar moves …
+ROWS_AT_ONCE = 200_000  # … and no more than have so many rows together: networks are evaluated on all of them
+MOST_GROUPS = 50  # of episodes, one of which at a time is left out: enough for the acceleration of BCa
+
+Episodes = Int[np.ndarray, " resampled"]
+Replicates = Float[np.ndarray, " resample"]
 
 
-def drawn_episodes(num_episodes: int, num_draws: int, seed: int) -> Int[np.ndarray, "draw episode"]:
-    """Which episodes are drawn."""
-    return np.random.default_rng((seed, 7)).integers(0, num_episodes, (num_draws, num_episodes))
+def resampled_episodes(num_episodes: int, number: int, seed: int) -> Int[np.ndarray, "resample episode"]:
+    """The episodes of each resample."""
+    return np.random.default_rng((seed, 7)).integers(0, num_episodes, (number, num_episodes))
 
 
 def left_out_episodes(num_episodes: int) -> list[Int[np.ndarray, " kept"]]:
-    """All episodes but one, for each of them; but one group, where there are many."""
+    """All episodes but one, for each of them; all but one group, where there are many."""
     group = np.arange(num_episodes) % min(num_episodes, MOST_GROUPS)
     return [np.flatnonzero(group != one) for one in range(group.max() + 1)] if num_episodes > 1 else []
 
@@ -44,57 +45,63 @@ def left_out_episodes(num_episodes: int) -> list[Int[np.ndarray, " kept"]]:
 def replicate(
     method: Estimator,
     problem: Problem,
-    draws: Sequence[Int[np.ndarray, " drawn"]],
+    chosen: Sequence[Episodes],
     *,
     key: jax.Array,
+    prepared: Prepared | None = None,
     feature_draws: int = NUM_FEATURE_DRAWS,
-) -> Float[np.ndarray, " draw"]:
-    """The method's value on each draw of episodes; NaN where it is not applicable."""
+) -> Replicates:
+    """The method's value on each of these choices of episodes; NaN where it is not applicable.
+
+    `prepared`: the method on this problem with this key, if it has been prepared already.
+    """
+    prepared = prepared or method.prepare(problem, key=key)
     if method.trains:
-        return _trained(method, problem, draws, key)
+        return _trained(prepared, problem, chosen)
     values: list[float] = []
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:  # a draw a thread, not a row
-        for number, some in enumerate(_in_groups(draws, feature_draws)):
-            refit = method.prepare(problem, key=key if number == 0 else jax.random.fold_in(key, number))
-            blocks = [Block(problem, some[first : first + BLOCK]) for first in range(0, len(some), BLOCK)]
-            _value(refit, blocks[0].draw(0))  # alone: it forms what all of them share
-            for block in blocks:
-                for value in pool.map(partial(_value_of, refit, block), range(len(block.chosen))):
-                    values.append(value)
-                    report(len(values), len(draws))
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:  # a resample a thread
+        for number, some in enumerate(_in_groups(chosen, feature_draws)):
+            if number:
+                prepared = method.prepare(problem, key=jax.random.fold_in(key, number))
+            for value in _closed_form(prepared, problem, some, pool):
+                values.append(value)
+                report(len(values), len(chosen))
     return np.array(values)
 
 
-def _in_groups(draws: Sequence[np.ndarray], number: int) -> list[Sequence[np.ndarray]]:
-    """Draws that have their random features in common."""
-    size = -(-len(draws) // number)
-    return [draws[first : first + size] for first in range(0, len(draws), size)]
+def _in_groups(chosen: Sequence[Episodes], number: int) -> list[Sequence[Episodes]]:
+    """Resamples that have their random features in common."""
+    size = -(-len(chosen) // number)
+    return [chosen[first : first + size] for first in range(0, len(chosen), size)]
 
 
-def _trained(
-    method: Estimator, problem: Problem, draws: Sequence[np.ndarray], key: jax.Array
-) -> Float[np.ndarray, " draw"]:
-    """A few draws train at once; if one of them fails, they train again one by one, to see which."""
+def _closed_form(
+    prepared: Prepared, problem: Problem, chosen: Sequence[Episodes], pool: ThreadPoolExecutor
+) -> Iterator[float]:
+    for first in range(0, len(chosen), BLOCK):
+        block = ResampleBlock(problem, chosen[first : first + BLOCK])
+        yield _value(prepared, block.resample(0))  # alone: it forms the sums that all of them share
+        places = range(1, len(block.chosen))
+        yield from pool.map(lambda place, block=block: _value(prepared, block.resample(place)), places)
+
+
+def _trained(prepared: Prepared, problem: Problem, chosen: Sequence[Episodes]) -> Replicates:
+    """A few resamples train at once; if one of them fails, they train again one by one, to see which."""
     values: list[float] = []
     at_once = min(AT_ONCE, max(1, ROWS_AT_ONCE // problem.dataset.num_transitions))
-    firsts = range(0, len(draws), at_once)
+    firsts = range(0, len(chosen), at_once)
     for index, first in enumerate(firsts):
-        some = [Draw.of(problem, chosen) for chosen in draws[first : first + at_once]]
+        some = [Resample.of(problem, one) for one in chosen[first : first + at_once]]
         with part(index, len(firsts)):
             try:
-                values += [float(fit.value) for fit in method.fit_many(problem, keys=[key] * len(some), draws=some)]
+                values += [float(fit.value) for fit in prepared.refit(some)]
             except NotApplicable:
-                refit = method.prepare(problem, key=key)
-                values += [_value(refit, draw) for draw in some]
+                values += [_value(prepared, resample) for resample in some]
     return np.array(values)
 
 
-def _value_of(refit: Refit, block: Block, place: int) -> float:
-    return _value(refit, block.draw(place))
-
-
-def _value(refit: Refit, draw: Draw) -> float:
+def _value(prepared: Prepared, resample: Resample) -> float:
     try:
-        return float(refit(draw).value)
+        return float(prepared.refit([resample])[0].value)
     except NotApplicable:
         return float("nan")

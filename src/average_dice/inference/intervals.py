@@ -6,14 +6,14 @@ from scipy import stats
 
 from average_dice.errors import SettingError
 
-Interval = tuple[float, float]
+Ends = tuple[float, float]
 Values = Float[np.ndarray, " value"]
 
 
 def tail_share(level: float, num_episodes: int) -> float:
     """What percentiles leave on each side, less than half of 1 − level for few episodes.
 
-    Draws of K episodes spread less than logs do, by √((K − 1)/K), and a normal distribution has lighter tails than
+    Resamples of K episodes spread less than logs do, by √((K − 1)/K), and a normal distribution has lighter tails than
     Student's: the share is Φ(−√(K/(K − 1)) t) in place of Φ(−z) (Hesterberg, 2015).
     """
     _at_least_two(num_episodes)
@@ -21,21 +21,19 @@ def tail_share(level: float, num_episodes: int) -> float:
     return float(stats.norm.cdf(-reach))
 
 
-def percentile(replicates: Values, level: float, num_episodes: int) -> Interval:
+def percentile(replicates: Values, level: float, num_episodes: int) -> Ends:
     """The middle part of the bootstrap's replicates (Efron, 1979), made wider for few episodes."""
     tail = tail_share(level, num_episodes)
     return _quantiles(replicates, [tail, 1 - tail])
 
 
-def _quantiles(replicates: Values, shares: list[float]) -> tuple[float, float]:
+def _quantiles(replicates: Values, shares: list[float]) -> Ends:
     """The share p of n replicates lies below the one at place p (n + 1), so that few of them do not bias it."""
     low, high = np.quantile(replicates, shares, method="weibull")
     return float(low), float(high)
 
 
-def bias_corrected(
-    value: float, replicates: Values, left_out: Float[np.ndarray, " left_out"], level: float
-) -> Interval:
+def bias_corrected(value: float, replicates: Values, left_out: Float[np.ndarray, " left_out"], level: float) -> Ends:
     """BCa (Efron, 1987): percentiles moved for a biased median (z₀) and for a spread that grows with the value (a).
 
         α ↦ Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))),     a = Σ d³ / 6 (Σ d²)^{3/2},   d = mean of left_out − left_out
@@ -53,14 +51,14 @@ def bias_corrected(
     return _quantiles(replicates, list(stats.norm.cdf(centre + moved / (1 - skew * moved))))
 
 
-def student_t(values: Values, level: float) -> Interval:
+def student_t(values: Values, level: float) -> Ends:
     """Of the mean of independent values, one for each episode."""
     _at_least_two(len(values))
     reach = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
-def empirical_bernstein(values: Values, level: float, low: float, high: float) -> Interval:
+def empirical_bernstein(values: Values, level: float, low: float, high: float) -> Ends:
     """Of the mean of independent values that lie between `low` and `high`, whatever their distribution.
 
         mean ± √(2 V ln(4/δ) / n) + 7 (high − low) ln(4/δ) / (3 (n − 1)),      δ = 1 − level
@@ -75,8 +73,8 @@ def empirical_bernstein(values: Values, level: float, low: float, high: float) -
     return max(low, float(values.mean() - reach)), min(high, float(values.mean() + reach))
 
 
-def from_few(value: float, replicates: Values, level: float, num_episodes: int) -> Interval:
-    """Where replicates are too few for percentiles: Student's t with their spread, around the value itself."""
+def from_few(value: float, replicates: Values, level: float, num_episodes: int) -> Ends:
+    """Student's t with the spread of the replicates, around the value; for replicates too few for percentiles."""
     _at_least_two(num_episodes)
     freedom = min(len(replicates), num_episodes) - 1
     spread = replicates.std(ddof=1) * np.sqrt(num_episodes / (num_episodes - 1))

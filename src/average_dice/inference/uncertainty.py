@@ -1,133 +1,126 @@
 """The interval that suits a method.
 
-- means of independent episodes (the behaviour's return, IS, per-decision IS): Student's t;
-- doubly robust estimates: Student's t of what each episode adds, with a critic fitted to the others; but where products
-  of ratios end at a cut and the critic stands for what lies beyond, its own error counts, too, and the bootstrap knows;
-- everything else: the bootstrap over whole episodes, refitted to every draw;
-- methods that train: the same with the few draws that one can wait for.
+- The estimate is a mean of independent episodes (`Fit.episode_values`): Student's t of these values.
+- Everything else: the bootstrap over whole episodes, refitted to every resample.
+- Methods that train: the same, with as many resamples as the user asks for.
 
-Where draws are too few for percentiles, Student's t with their spread takes over.
+Where resamples are too few for percentiles, Student's t with their spread replaces them.
 
-All of them speak of the error by chance, from one log to the next. None knows of a bias that every log would share.
+All of these intervals cover the error by chance, from one log to the next. None covers a bias that every log shares.
 """
 
 from dataclasses import dataclass
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from average_dice.errors import NotApplicable, SettingError
-from average_dice.estimators import (
-    BehaviourReturn,
-    DoublyRobust,
-    Estimator,
-    Fit,
-    ImportanceSampling,
-    MarginalisedDoublyRobust,
-)
-from average_dice.estimators.importance.importance_sampling import by_decision, by_episode
-from average_dice.estimators.value_rules import is_truncated
-from average_dice.inference import influence
-from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
-from average_dice.inference.intervals import Interval, bias_corrected, from_few, percentile, student_t, tail_share
-from average_dice.labels import log_uncensored
-from average_dice.problem import Problem
+from average_dice.estimators import Estimator, Fit, Interval, Prepared
+from average_dice.inference.bootstrap import Replicates, left_out_episodes, replicate, resampled_episodes
+from average_dice.inference.intervals import Ends, bias_corrected, from_few, percentile, student_t, tail_share
+from average_dice.notes import Note, NoteCode
+from average_dice.problem import Episodes, Problem
 
-MOST_FAILURES = 0.1
+MOST_FAILURES = 0.1  # of the resamples: with more, those that are left are not a fair sample
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How uncertainty is found: the level, the number of draws, those of methods that train, and the seed."""
+class IntervalSettings:
+    """How intervals are found: the level, the resamples, those of methods that train, and the random seed."""
 
     level: float = 0.95
-    num_draws: int = 100
-    num_trained_draws: int = 0
+    bootstrap: int = 100
+    bootstrap_trained: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
-            raise SettingError(f"the level of an interval must lie between 0 and 1, not {self.level}.")
-        if self.num_draws < 0 or self.num_trained_draws < 0:
-            raise SettingError("the number of draws must not be negative.")
+            raise SettingError(f"the confidence level must lie between 0 and 1, not {self.level}.")
+        if self.bootstrap < 0 or self.bootstrap_trained < 0:
+            raise SettingError("the number of bootstrap resamples must not be negative.")
+
+    def resamples_of(self, method: Estimator) -> int:
+        """How many resamples the method gets."""
+        return self.bootstrap_trained if method.trains else self.bootstrap
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """An interval, how it was found, and the values on draws of episodes where there are any."""
+    """An interval, or a note that says why there is none; and the values on resamples, where there are any."""
 
-    lower: float | None
-    upper: float | None
-    kind: str
-    replicates: Float[np.ndarray, " draw"] | None = None
+    interval: Interval | None
+    note: Note | None = None
+    replicates: Replicates | None = None
 
 
-def uncertainty(method: Estimator, problem: Problem, fit: Fit, sampling: Sampling, *, key: jax.Array) -> Uncertainty:
-    """The interval of the kind that suits the method."""
+def uncertainty(
+    method: Estimator, problem: Problem, prepared: Prepared, settings: IntervalSettings, *, key: jax.Array
+) -> Uncertainty:
+    """The interval of the kind that suits the method, which was prepared for this problem with this key."""
     if problem.dataset.num_episodes < 2:
-        return Uncertainty(None, None, "no interval: the log has one episode")
-    num_draws = sampling.num_trained_draws if method.trains else sampling.num_draws
-    if num_draws == 0:
-        why = "it trains anew for each draw; ask for some" if method.trains else "no draws were asked for"
-        return Uncertainty(None, None, f"no interval: {why}")
-    values = _independent_values(method, problem, fit, key)
+        return _none("the log has one episode")
+    number = settings.resamples_of(method)
+    if number == 0:
+        if method.trains:
+            return _none("the method trains anew on every resample; ask for some with bootstrap_trained")
+        return _none("no bootstrap resamples were asked for")
+    fit = prepared.fit()
+    values = _independent_values(fit)
     if values is not None:
-        return Uncertainty(*student_t(values, sampling.level), f"Student's t over {len(values)} episodes")
-    if num_draws == 1:
-        return Uncertainty(None, None, "no interval: it takes two draws of episodes or more")
-    replicates = draw_values(method, problem, num_draws, sampling.seed, key=key)
-    return of_replicates(fit.value, replicates, sampling.level, problem.dataset.num_episodes)
+        kind = f"Student's t over {len(values)} episodes"
+        return Uncertainty(Interval(*student_t(values, settings.level), settings.level, kind))
+    if number == 1:
+        return _none("an interval takes at least two bootstrap resamples")
+    replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=prepared)
+    return of_replicates(fit.value, replicates, settings.level, problem.dataset.num_episodes)
 
 
-def draw_values(
-    method: Estimator, problem: Problem, num_draws: int, seed: int, *, key: jax.Array
-) -> Float[np.ndarray, " draw"]:
-    draws = list(drawn_episodes(problem.dataset.num_episodes, num_draws, seed))
-    return replicate(method, problem, draws, key=key)
+def bootstrap_values(
+    method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array, prepared: Prepared | None = None
+) -> Replicates:
+    """The method's value on so many resamples."""
+    chosen = list(resampled_episodes(problem.dataset.num_episodes, number, seed))
+    return replicate(method, problem, chosen, key=key, prepared=prepared)
 
 
-def of_replicates(value: float, replicates: Float[np.ndarray, " draw"], level: float, num_episodes: int) -> Uncertainty:
-    """Percentiles of what was drawn, if that is enough."""
+def of_replicates(value: float, replicates: Replicates, level: float, num_episodes: int) -> Uncertainty:
+    """Percentiles of the replicates, if there are enough."""
     found = replicates[np.isfinite(replicates)]
     num_failed = len(replicates) - len(found)
     if num_failed > MOST_FAILURES * len(replicates) or len(found) < 2:
-        return Uncertainty(None, None, f"no interval: it fails on {num_failed} of {len(replicates)} draws", replicates)
+        why = f"the method fails on {num_failed} of {len(replicates)} bootstrap resamples"
+        return Uncertainty(None, _no_interval(why), replicates)
     failed = f", {num_failed} failed" if num_failed else ""
-    if tail_share(level, num_episodes) * (len(found) + 1) < 1:  # the end would lie beyond the outermost draw
-        kind = f"Student's t with the spread of {len(replicates)} draws of episodes{failed}"
-        return Uncertainty(*from_few(value, found, level, num_episodes), kind, replicates)
-    kind = f"percentiles of {len(replicates)} draws of episodes{failed}"
-    return Uncertainty(*percentile(found, level, num_episodes), kind, replicates)
+    if tail_share(level, num_episodes) * (len(found) + 1) < 1:  # the end would lie outside of all replicates
+        kind = f"Student's t with the spread of {len(replicates)} bootstrap resamples{failed}"
+        return Uncertainty(Interval(*from_few(value, found, level, num_episodes), level, kind), None, replicates)
+    kind = f"percentiles of {len(replicates)} bootstrap resamples{failed}"
+    return Uncertainty(Interval(*percentile(found, level, num_episodes), level, kind), None, replicates)
 
 
 def bias_corrected_interval(
-    method: Estimator, problem: Problem, fit: Fit, replicates: Float[np.ndarray, " draw"], level: float, key: jax.Array
-) -> Interval:
-    """BCa: refits without each episode (or group of episodes) besides the draws."""
+    method: Estimator, problem: Problem, fit: Fit, replicates: Replicates, level: float, key: jax.Array
+) -> Ends:
+    """BCa: refits without each episode (or group of episodes) besides the resamples."""
     if problem.dataset.num_episodes < 2:
         raise SettingError("an interval takes at least two episodes.")
     others = left_out_episodes(problem.dataset.num_episodes)
-    left_out = replicate(method, problem, others, key=key, feature_draws=1)  # what moves is the episode left out
+    left_out = replicate(method, problem, others, key=key, feature_draws=1)  # only the episode left out may change
     return bias_corrected(fit.value, replicates[np.isfinite(replicates)], left_out[np.isfinite(left_out)], level)
 
 
-def _independent_values(
-    method: Estimator, problem: Problem, fit: Fit, key: jax.Array
-) -> Float[np.ndarray, " episode"] | None:
-    """One number for each episode whose mean is the estimate, where there are such numbers."""
+def _independent_values(fit: Fit) -> Episodes | None:
+    if fit.episode_values is None:
+        return None
     try:
-        match method:
-            case BehaviourReturn():
-                data, discount = problem.dataset, problem.discount
-                discounted = (1 - discount) * discount**data.step * np.exp(-log_uncensored(problem)) * data.reward
-                return np.bincount(problem.episode_index, discounted, data.num_episodes)
-            case ImportanceSampling() if method.log_weights in (by_episode, by_decision):
-                return influence.of_weighted_rewards(problem, fit)
-            case DoublyRobust() if method.log_weights is by_decision and not is_truncated(problem):
-                return influence.cross_fitted(method, problem, key=key)
-            case MarginalisedDoublyRobust():
-                return influence.cross_fitted(method, problem, key=key)
+        return fit.episode_values()
     except NotApplicable:
         return None
-    return None
+
+
+def _none(why: str) -> Uncertainty:
+    return Uncertainty(None, _no_interval(why))
+
+
+def _no_interval(why: str) -> Note:
+    return Note(NoteCode.NO_INTERVAL, f"no interval: {why}")

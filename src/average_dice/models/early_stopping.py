@@ -1,4 +1,4 @@
-"""Early stopping: of all the parameters that were looked at, those with the least error on episodes left out."""
+"""Early stopping: of the parameters at all checkpoints, those with the least error on held-out episodes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +10,13 @@ from jaxtyping import Bool, Float, Int
 
 from average_dice.errors import SettingError
 
-Tree = Any  # a pytree of arrays, with a copy for each seed along their first axis
+Tree = Any  # a pytree of arrays, one copy after the other along their first axis
 
 
 def left_out(episode: Int[np.ndarray, " row"], share: float) -> Bool[np.ndarray, " row"]:
-    """Which rows are those of the episodes left out: a share of them, whole and evenly spread; of two or more, one."""
+    """Which rows are held out: those of a share of the episodes, evenly spread; at least one of two or more."""
     if not 0 <= share < 1:
-        raise SettingError(f"the share of episodes left out must lie between 0 and 1, not {share}.")
+        raise SettingError(f"the held-out share of episodes must lie between 0 and 1, not {share}.")
     numbers, which = np.unique(episode, return_inverse=True)
     if share == 0 or len(numbers) < 2:
         return np.zeros(len(episode), bool)
@@ -28,25 +28,25 @@ def left_out(episode: Int[np.ndarray, " row"], share: float) -> Bool[np.ndarray,
 
 @dataclass(eq=False)
 class Best:
-    """For each seed the parameters with the least loss so far, until `patience` looks bring it no progress.
+    """For each copy the parameters with the least loss so far, until `patience` checkpoints bring no progress.
 
-    What becomes of a seed does not depend on the others.
+    A copy does not depend on the others.
     """
 
     patience: int
     parameters: Tree = None
-    losses: Float[np.ndarray, " seed"] = field(default_factory=lambda: np.empty(0))
-    looks_since: Int[np.ndarray, " seed"] = field(default_factory=lambda: np.empty(0, np.int64))
+    losses: Float[np.ndarray, " copy"] = field(default_factory=lambda: np.empty(0))
+    checkpoints_since: Int[np.ndarray, " copy"] = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def offer(self, parameters: Tree, losses: Float[np.ndarray, " seed"]) -> bool:
-        """Takes what is better; returns whether all seeds have given up."""
+    def offer(self, parameters: Tree, losses: Float[np.ndarray, " copy"]) -> bool:
+        """Keeps what is better; returns whether all copies have stopped."""
         if self.parameters is None:
-            self.parameters, self.losses, self.looks_since = parameters, losses, np.zeros(len(losses), np.int64)
+            self.parameters, self.losses, self.checkpoints_since = parameters, losses, np.zeros(len(losses), np.int64)
             return False
-        better = (losses < self.losses) & (self.looks_since < self.patience)
+        better = (losses < self.losses) & (self.checkpoints_since < self.patience)
         self.parameters = jax.tree.map(
             lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), parameters, self.parameters
         )
         self.losses = np.where(better, losses, self.losses)
-        self.looks_since = np.where(better, 0, self.looks_since + 1)
-        return bool((self.looks_since >= self.patience).all())
+        self.checkpoints_since = np.where(better, 0, self.checkpoints_since + 1)
+        return bool((self.checkpoints_since >= self.patience).all())

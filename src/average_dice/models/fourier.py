@@ -1,82 +1,64 @@
 """Regression on random Fourier features, in closed form.
 
-    φ(x) = (1, z, cos(Ωz + b)),   z = standardised x,   Ω ~ N(0, 1/ℓ²),   b ~ U[0, 2π)
+    θ = (ΦᵀΩΦ + nλI)⁻¹ ΦᵀΩy,        Φ the features of `features.fourier`, Ω the weights of the rows
 
-approximate a Gaussian kernel whose width ℓ is the median distance between rows (Rahimi & Recht, 2007). The ridge is
-chosen by cross-validation over whole episodes: rows of one episode share their product of ratios, so leaving out
-single rows would leave nothing out. Each fold contributes its own ΦᵀΦ and Φᵀy, and every candidate is judged on these
-sums alone; all of it costs little more than one ΦᵀΦ.
+The ridge λ is chosen by cross-validation over whole episodes: rows of one episode share their product of ratios, so
+single held-out rows would be known from the others. Each fold contributes its own ΦᵀΦ and Φᵀy, and every candidate is
+judged on these sums alone; all of it costs little more than one ΦᵀΦ.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 
 import jax
 import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
+from average_dice.features.fourier import BLOCK, FourierMap
 from average_dice.models.linear_systems import solve
-from average_dice.models.regression import Fitted, Regression, Rows
+from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, RowValues, ValueOf
+from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from
-from average_dice.resampling import Draw, RowSums
+from average_dice.resampling import Resample, RowSums
 
-RIDGES = tuple(10.0**power for power in range(-6, 3))
-NUM_FOLDS = 6
-BLOCK = 4096  # rows at a time in float64: they stay in the cache
+RIDGES = tuple(10.0**power for power in range(-6, 3))  # from interpolation to a constant, a decade apart
+NUM_FOLDS = 6  # a fold more costs a factorisation for each ridge, and brings little
+
+LARGEST_RIDGE = Note(
+    NoteCode.LARGEST_RIDGE, "cross-validation chose the largest ridge: states hardly explain the products of ratios"
+)
 
 
 @dataclass(frozen=True)
-class FourierFeatures:
+class FourierFeatures(RatioModel):
     """`num_features` cosines besides the constant and the linear terms; `ridges` are the candidates for λ₁."""
 
     num_features: int = 300
     ridges: tuple[float, ...] = RIDGES
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]:
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
+        return self._features_and_fit(regression, key)[1]
+
+    def prepare(self, problem: Problem, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> PreparedModel:
+        return PreparedFourier(problem, regression, *self._features_and_fit(regression, key))
+
+    def _features_and_fit(self, regression: Regression, key: jax.Array) -> tuple[FourierMap, Fitted]:
+        generator = generator_from(key)
+        features = FourierMap.draw(regression.inputs, self.num_features, generator)
+        folds = _folds(regression.episode, generator)
         # One BLAS thread each, and the folds in parallel: BLAS threads that wait for each other on a busy machine turn
         # a tenth of a second into several.
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [self._fit(regression, generator_from(key), pool) for key in keys]
+            return features, self._fit(regression, features, folds, pool)
 
-    def prepare(
-        self, problem: Problem, regression: Regression, *, key: jax.Array
-    ) -> Callable[[Draw, Float[np.ndarray, " transition"]], Fitted]:
-        """A fit to the targets of any draw of episodes, with the features, weights and ridge of the whole log."""
-        whole = self.fit(regression, keys=[key], value_of=lambda f: float("nan"))[0]
-        features = FourierMap.draw(regression.inputs, self.num_features, generator_from(key))
-
-        weights = regression.unit_weights
-
-        @cache
-        def of_rows() -> tuple[Float[np.ndarray, "row feature"], RowSums]:
-            phi = features(regression.inputs).astype(np.float64)
-            return phi, RowSums(problem, weights[:, None] * phi, phi)
-
-        def refit(draw: Draw, targets: Float[np.ndarray, " transition"]) -> Fitted:
-            if draw.chosen is None:
-                return whole
-            phi, gram = of_rows()
-            sums = np.zeros((features.size + 1, features.size + 1))
-            sums[:-1, :-1] = gram.mean(draw)
-            sums[:-1, -1] = (weights * draw.onto_rows(targets, len(phi))) @ phi / draw.num_rows
-            sums /= draw.of_rows(weights).mean()  # 1 on average on this draw, too
-            theta = _solve(sums, whole.diagnostics["ridge"])
-            return replace(
-                whole, rows=draw.of_rows(phi @ theta), predict=lambda inputs: _apply(features(inputs), theta)
-            )
-
-        return refit
-
-    def _fit(self, regression: Regression, generator: np.random.Generator, pool: ThreadPoolExecutor) -> Fitted:
-        features = FourierMap.draw(regression.inputs, self.num_features, generator)
-        folds = _folds(regression.episode, generator)
+    def _fit(
+        self, regression: Regression, features: FourierMap, folds: list[np.ndarray], pool: ThreadPoolExecutor
+    ) -> Fitted:
         phis = list(pool.map(lambda rows: features(regression.inputs[rows]), folds))
         roots = None if regression.weights is None else np.sqrt(regression.unit_weights)
         sums = list(
@@ -87,7 +69,6 @@ class FourierFeatures:
             )
         )
         ridge = _choose(self.ridges, sums, [len(rows) for rows in folds], pool)
-        flat = len(self.ridges) > 1 and ridge == max(self.ridges)
         theta = _solve(np.sum(sums, axis=0), ridge * len(regression.targets))
         fitted = np.empty(len(regression.targets))
         for phi, rows in zip(phis, folds, strict=True):
@@ -96,7 +77,42 @@ class FourierFeatures:
             fitted,
             lambda inputs: _apply(features(inputs), theta),
             diagnostics={"ridge": ridge, "kernel_width": features.width},
-            notes=("the largest ridge was chosen: states hardly tell the products apart",) if flat else (),
+            notes=(LARGEST_RIDGE,) if len(self.ridges) > 1 and ridge == max(self.ridges) else (),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFourier(PreparedModel):
+    """Resamples share the features, the weights of the rows and the ridge of the whole log."""
+
+    problem: Problem
+    regression: Regression
+    features: FourierMap
+    whole: Fitted
+
+    def fit(self) -> Fitted:
+        return self.whole
+
+    def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
+        return [self._refit(one.resample, one.regression.targets) for one in resamples]
+
+    @cached_property
+    def _on_rows(self) -> tuple[Float[np.ndarray, "row feature"], RowSums]:
+        phi = self.features(self.regression.inputs).astype(np.float64)
+        return phi, RowSums(self.problem, self.regression.unit_weights[:, None] * phi, phi)
+
+    def _refit(self, resample: Resample, targets: RowValues) -> Fitted:
+        if resample.chosen is None:
+            return self.whole
+        weights, features = self.regression.unit_weights, self.features
+        phi, gram = self._on_rows
+        sums = np.zeros((features.size + 1, features.size + 1))
+        sums[:-1, :-1] = gram.mean(resample)
+        sums[:-1, -1] = (weights * resample.onto_rows(targets, len(phi))) @ phi / resample.num_rows
+        sums /= resample.of_rows(weights).mean()  # 1 on average on this resample, too
+        theta = _solve(sums, self.whole.diagnostics["ridge"])
+        return replace(
+            self.whole, rows=resample.of_rows(phi @ theta), predict=lambda inputs: _apply(features(inputs), theta)
         )
 
 
@@ -133,7 +149,7 @@ def _apply(phi: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 
 def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int], pool: ThreadPoolExecutor) -> float:
-    """The ridge with the lowest squared error on episodes left out; with a single episode, the largest."""
+    """The ridge with the lowest squared error on held-out episodes; with a single episode, the largest."""
     if len(sums) == 1:
         return max(ridges)
     total, size = np.sum(sums, axis=0), sum(sizes)

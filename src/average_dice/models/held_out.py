@@ -1,29 +1,30 @@
-"""A model fitted to some of the episodes, with its squared error on the others: what can be known without the truth."""
+"""A model fitted to some of the episodes, with its squared error on the others, which needs no truth."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
 
 from average_dice.models.early_stopping import left_out
-from average_dice.models.regression import Fitted, RatioModel, Regression, Rows
+from average_dice.models.regression import Fitted, RatioModel, Regression, RowValues, ValueOf
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOut(RatioModel):
     """Fits `model` to all episodes but a `share` of them, evenly spread, and predicts all rows.
 
-    `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the rows left out. Which episodes these are does not depend on
-    the key: candidates are compared on the same ones. Values on the way are by the episodes that are kept.
+    `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the held-out rows. Which episodes these are does not depend on
+    the key, so that candidates are compared on the same ones. Recorded values are those of the other episodes.
     """
 
     model: RatioModel
     share: float = 0.2
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]:
+    @property
+    def trains(self) -> bool:
+        return self.model.trains
+
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         out = left_out(regression.episode, self.share)
         kept = Regression(
             regression.inputs[~out],
@@ -34,15 +35,12 @@ class HeldOut:
             None if regression.weights is None else regression.weights[~out],
         )
 
-        def value_of_kept(f: Rows) -> float:
+        def value_of_kept(f: RowValues) -> float:
             rows = np.zeros(len(out))
             rows[~out] = f * (len(out) / len(f))  # a mean over all rows is then one over those kept
             return value_of(rows)
 
-        fits = self.model.fit(kept, keys=keys, value_of=value_of_kept)
-        return [self._judged(fitted, regression, out) for fitted in fits]
-
-    def _judged(self, fitted: Fitted, regression: Regression, out: np.ndarray) -> Fitted:
+        fitted = self.model.fit(kept, key=key, value_of=value_of_kept)
         rows = fitted.predict(regression.inputs)
         loss = 0.5 * float(np.mean((rows[out] - regression.targets[out]) ** 2))
         return replace(fitted, rows=rows, diagnostics={**fitted.diagnostics, "held_out_loss": loss})

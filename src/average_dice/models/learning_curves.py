@@ -1,36 +1,45 @@
-"""Learning curves: what a trained method notes as it goes, for every seed."""
+"""Learning curves: the value and the loss of a method at the checkpoints of its training."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
-from average_dice.models.regression import History
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The value and the loss, on the whole log, after so many update steps."""
+
+    step: Int[np.ndarray, " checkpoint"]
+    value: Float[np.ndarray, " checkpoint"]
+    loss: Float[np.ndarray, " checkpoint"]
 
 
 @dataclass(eq=False)
 class LearningCurves:
-    """The value and the loss of every seed, at the steps looked at."""
+    """The value and the loss of every copy that trains, at each checkpoint."""
 
     steps: list[int] = field(default_factory=list)
     values: list[np.ndarray] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)
 
     def add(self, step: int, values: ArrayLike, losses: ArrayLike) -> None:
+        """One more checkpoint."""
         self.steps.append(step)
         self.values.append(np.asarray(values, np.float64))
         self.losses.append(np.asarray(losses, np.float64))
 
     def forget_last(self) -> int:
-        """Takes back what was noted last, and says at which step."""
+        """Takes back the last checkpoint, and returns its step."""
         self.values.pop()
         self.losses.pop()
         return self.steps.pop()
 
-    def of(self, seed: int) -> History:
-        """The curves of one seed."""
+    def of(self, copy: int) -> History:
+        """The curves of one copy."""
         return History(
             np.array(self.steps),
-            np.array([values[seed] for values in self.values]),
-            np.array([losses[seed] for losses in self.losses]),
+            np.array([values[copy] for values in self.values]),
+            np.array([losses[copy] for losses in self.losses]),
         )

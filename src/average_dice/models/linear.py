@@ -5,7 +5,7 @@
 With a = c and ω = 1 this is −G⁻¹g of the paper, to which its incremental updates converge.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,9 +15,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from average_dice.errors import SettingError
+from average_dice.errors import NotApplicable, SettingError
 from average_dice.models.linear_systems import solve
-from average_dice.models.regression import Fitted, Inputs, Regression, Rows
+from average_dice.models.regression import Fitted, Inputs, RatioModel, Regression, ValueOf
 
 Basis = Callable[[Inputs], Float[np.ndarray, "row feature"]]
 
@@ -28,16 +28,14 @@ def with_constant(inputs: Inputs) -> Float[np.ndarray, "row feature"]:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(RatioModel):
     """The closed form. λ₁ is `ridge`, λ₂ is `mass_weight`; `features` is φ."""
 
     features: Basis = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]:
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         phi = self.features(regression.inputs)
         num_rows, num_features = phi.shape
         weighted = phi * regression.unit_weights[:, None]
@@ -48,24 +46,25 @@ class Linear:
             + self.mass_weight * np.outer(mean_mass, mean_mass)
         )
         pull = weighted.T @ regression.targets / num_rows + self.mass_weight * regression.mass_goal * mean_mass
-        return [_fitted(self.features, phi, solve(curvature, pull))] * len(keys)
+        return _fitted(self.features, phi, solve(curvature, pull))
 
 
 @dataclass(frozen=True)
-class IncrementalLinear:
+class IncrementalLinear(RatioModel):
     """The paper's updates of θ and of the dual variable η, one logged transition after the other:
 
         η ← η + α λ₂ (a φᵀθ − b − η)
         θ ← θ − α (ω φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
 
-    with step sizes α_t = α₀ / (1 + t/t₀)^p (`step_size`, `delay`, `power`), whose sum diverges and whose squares' sum
-    does not for ½ < p ≤ 1. The log is passed over `num_passes` times in its order.
+    with step sizes α_t = α₀ / (1 + t/t₀)^p (`delay`, `power`), whose sum diverges and whose squares' sum does not for
+    ½ < p ≤ 1. α₀ is `step_size` over the mean of ‖φ‖², so that it does not depend on the unit of the observations. The
+    log is passed over `num_passes` times in its order.
     """
 
     features: Basis = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
-    step_size: float = 0.1
+    step_size: float = 0.2
     delay: float = 1_000.0
     power: float = 0.8
     num_passes: int = 200
@@ -76,10 +75,13 @@ class IncrementalLinear:
         if not 0 < self.step_size <= 1 or self.delay <= 0:
             raise SettingError("the first step size must lie in (0, 1], and delay above zero.")
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]:
+    @property
+    def trains(self) -> bool:
+        return True
+
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         phi = self.features(regression.inputs)
+        first = self.step_size / float(np.mean(np.sum(phi**2, axis=1)))
         with jax.enable_x64(True):  # the updates are tiny next to θ: float32 would stop them early
             theta = _pass_over(
                 jnp.asarray(phi),
@@ -87,13 +89,13 @@ class IncrementalLinear:
                 jnp.asarray(regression.mass),
                 jnp.asarray(regression.unit_weights),
                 regression.mass_goal,
-                (self.ridge, self.mass_weight, self.step_size, self.delay, self.power),
+                (self.ridge, self.mass_weight, first, self.delay, self.power),
                 num_passes=self.num_passes,
             )
             solution = np.asarray(theta)
         if not np.isfinite(solution).all():
-            raise SettingError(f"the updates diverged: lower step_size (now {self.step_size}) or scale the features.")
-        return [_fitted(self.features, phi, solution)] * len(keys)
+            raise NotApplicable(f"the updates diverged: lower step_size (now {self.step_size})")
+        return _fitted(self.features, phi, solution)
 
 
 @partial(jax.jit, static_argnames="num_passes")

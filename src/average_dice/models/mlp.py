@@ -1,4 +1,4 @@
-"""The network that every trained method uses: two hidden layers of 256 with ReLU unless told otherwise."""
+"""The MLP that every trained method uses: two hidden layers of 256 with ReLU unless told otherwise."""
 
 from collections.abc import Callable
 

@@ -1,14 +1,14 @@
-"""The network: f is a perceptron, trained on the paper's loss with its dual variable.
+"""The network: f is an MLP, trained on the paper's loss with its dual variable.
 
     ½ E[(f(x) − y)²] + (λ₁/2) ‖θ‖² + λ₂ ( max_η E[η (a f(x) − b)] − η²/2 )
 
 The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends by Adam, and η
-ascends, by plain steps that take it a fixed part of the way to its maximum E[a f] − b. (By Adam, η would move at a pace
-of its own, whatever its gradient; the two then chase each other, and at λ₂ = 5 the mass swings without settling.)
+ascends by plain steps that take it a fixed part of the way to its maximum E[a f] − b. (With Adam, the size of η's steps
+would not depend on its gradient; θ and η then oscillate, and at λ₂ = 5 the mass never settles.)
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -19,23 +19,33 @@ from average_dice.features.scaling import mean_and_std
 from average_dice.models.early_stopping import Best, left_out
 from average_dice.models.learning_curves import LearningCurves
 from average_dice.models.mlp import MLP
-from average_dice.models.regression import Fitted, Inputs, Regression, Rows
+from average_dice.models.regression import (
+    Fitted,
+    Inputs,
+    PreparedModel,
+    RatioModel,
+    Regression,
+    Resampled,
+    RowValues,
+    ValueOf,
+)
 from average_dice.models.training import Sample, Schedule, begin, train
+from average_dice.problem import Problem
 
 # Larger targets are divided by a common unit first: their squares must fit into float32.
 LARGEST_TARGET = 1e12
 
-Memory = dict[str, Array]  # "dual", and what a copy has of its own: the "goal" of its mass, the "offset" of its targets
+Memory = dict[str, Array]  # "dual", and of each copy the "goal" of its mass and the "offset" of its targets
 
 
 @dataclass(frozen=True)
-class MLPRegression:
+class MLPRegression(RatioModel):
     """The paper's setting by default; λ₁ is `ridge`, λ₂ is `mass_weight`.
 
     `standardise` puts the inputs on one scale first; the paper takes them raw. With `held_out`, that share of the
-    episodes is left out, what is kept is the network with the least squared error on them, and training stops after
-    `patience` records without progress. The network then learns what differs from the mean target: where inputs say
-    nothing, what is kept is the mean, and not the 0 that a network begins with.
+    episodes is held out, the network with the least squared error on them is kept, and training stops after `patience`
+    checkpoints without progress. The network then learns the difference from the mean target: where inputs say nothing,
+    the answer is the mean target, and not the 0 that a network begins with.
     """
 
     hidden: tuple[int, ...] = (256, 256)
@@ -50,19 +60,23 @@ class MLPRegression:
     held_out: float = 0.0
     patience: int = 10
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]:
-        return self.fit_each([regression], keys=keys, values_of=[value_of])
+    @property
+    def trains(self) -> bool:
+        return True
 
-    def fit_each(
-        self,
-        regressions: Sequence[Regression],
-        *,
-        keys: Sequence[jax.Array],
-        values_of: Sequence[Callable[[Rows], float]],
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
+        return self.fit_seeds(regression, keys=[key], value_of=value_of)[0]
+
+    def fit_seeds(self, regression: Regression, *, keys: Sequence[jax.Array], value_of: ValueOf) -> list[Fitted]:
+        return self.train([regression], keys=keys, values_of=[value_of])
+
+    def prepare(self, problem: Problem, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> PreparedModel:
+        return TrainedTogether(self, problem, regression, key, value_of)
+
+    def train(
+        self, regressions: Sequence[Regression], *, keys: Sequence[jax.Array], values_of: Sequence[ValueOf]
     ) -> list[Fitted]:
-        """One for each key, all trained at once, each on a regression of its own; or all on the only one."""
+        """One network for each key, all trained at once, each on its own regression; or all on the only one."""
         scaled = [Scaled.of(one, self.standardise, self.held_out) for one in regressions]
         columns = {  # of all regressions, one after the other
             "x": jnp.concatenate([one.inputs(one.regression.inputs) for one in scaled]),
@@ -89,9 +103,9 @@ class MLPRegression:
         curves = LearningCurves()
         best = Best(self.patience)
         stops = any(one.left_out.any() for one in scaled)
-        num_checkpoints = self.num_checkpoints if stops or sees is None else 1  # nobody looks at the curves of draws
+        num_checkpoints = self.num_checkpoints if stops or sees is None else 1  # the curves of resamples are not used
 
-        def on_rows(networks: MLP) -> list[Rows]:
+        def on_rows(networks: MLP) -> list[RowValues]:
             outputs = np.asarray(_outputs(networks, columns["x"], sees), np.float64)
             return [one.f(of_one[: len(one.left_out)]) for one, of_one in zip(scaled, outputs, strict=True)]
 
@@ -119,22 +133,44 @@ class MLPRegression:
             networks = best.parameters
             record(curves.forget_last(), networks, memory)  # the curves end at what is kept
 
-        def fitted(seed: int, one: Scaled, rows: Rows) -> Fitted:
-            network: MLP = jax.tree.map(lambda leaf: leaf[seed : seed + 1], networks)
+        def fitted(copy: int, one: Scaled, rows: RowValues) -> Fitted:
+            network: MLP = jax.tree.map(lambda leaf: leaf[copy : copy + 1], networks)
 
-            def predict(inputs: Inputs) -> Rows:
+            def predict(inputs: Inputs) -> RowValues:
                 return one.f(np.asarray(_outputs(network, one.inputs(inputs), None)[0], np.float64))
 
-            return Fitted(rows, predict, curves.of(seed))
+            return Fitted(rows, predict, curves.of(copy))
 
         found = zip(scaled, on_rows(networks), strict=True)
-        return [fitted(seed, one, rows) for seed, (one, rows) in enumerate(found)]
+        return [fitted(copy, one, rows) for copy, (one, rows) in enumerate(found)]
 
-    def _loss(self, regression: Regression, f: Rows) -> float:
+    def _loss(self, regression: Regression, f: RowValues) -> float:
         """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
         missing = np.mean(regression.mass * f) - regression.mass_goal
         errors = (f - regression.targets) ** 2
         return float(0.5 * np.mean(regression.unit_weights * errors) + 0.5 * self.mass_weight * missing**2)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedTogether(PreparedModel):
+    """Resamples train at once. A repeated episode keeps its number, so that it is either held out or trained on."""
+
+    model: MLPRegression
+    problem: Problem
+    regression: Regression
+    key: jax.Array
+    value_of: ValueOf
+
+    def fit(self) -> Fitted:
+        return self.model.fit(self.regression, key=self.key, value_of=self.value_of)
+
+    def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
+        episodes = [one.resample.of_rows(self.problem.episode_index) for one in resamples]
+        return self.model.train(
+            [replace(one.regression, episode=episode) for one, episode in zip(resamples, episodes, strict=True)],
+            keys=[self.key] * len(resamples),
+            values_of=[one.value_of for one in resamples],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +195,11 @@ class Scaled:
     def inputs(self, inputs: Inputs) -> Float[Array, "row input"]:
         return _single((inputs - self.mean) / self.std)
 
-    def f(self, outputs: Rows) -> Rows:
+    def f(self, outputs: RowValues) -> RowValues:
         return self.unit * (self.offset + outputs)
 
-    def held_out_error(self, f: Rows) -> float:
-        """On the rows left out; on all of them for a draw that has a single episode."""
+    def held_out_error(self, f: RowValues) -> float:
+        """On the held-out rows; on all rows of a resample that has a single episode."""
         rows = self.left_out if self.left_out.any() else ~self.left_out
         return float(np.mean(self.regression.unit_weights[rows] * (f - self.regression.targets)[rows] ** 2))
 
@@ -175,7 +211,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, Memory]:
-    """The gradient of the loss for the network, and the dual variable after its step uphill."""
+    """The gradient of the loss for the network, and the dual variable after its ascent step."""
     (minibatch,) = minibatches
     dual = memory["dual"]
 
@@ -191,14 +227,14 @@ def update_step(
 
 
 @jax.jit
-def _outputs(networks: MLP, inputs: Float[Array, "row input"], sees: Sample | None) -> Float[Array, "seed seen"]:
+def _outputs(networks: MLP, inputs: Float[Array, "row input"], sees: Sample | None) -> Float[Array, "copy seen"]:
     if sees is None:
         return jax.vmap(lambda network: jax.vmap(network)(inputs))(networks)
     return jax.vmap(lambda network, rows: jax.vmap(network)(inputs[rows]))(networks, sees.rows)
 
 
 @jax.jit
-def _square_norms(networks: MLP) -> Float[Array, " seed"]:
+def _square_norms(networks: MLP) -> Float[Array, " copy"]:
     return jax.vmap(_square_norm)(networks)
 
 

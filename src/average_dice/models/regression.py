@@ -1,4 +1,4 @@
-"""The one problem that every ratio model solves.
+"""The one problem that every ratio model solves, and the contract of a model.
 
     min_f  ½ E[ω (f(x) − y)²]  +  (λ₁/2) ‖θ‖²  +  (λ₂/2) (E[a f(x)] − b)²
 
@@ -7,17 +7,23 @@ given), mass coefficients a and their goal b. The last term says that the ratio 
 belong to the models, which may do without either.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from average_dice.models.learning_curves import History
+from average_dice.notes import Note
+from average_dice.problem import Problem
+from average_dice.resampling import Resample
+
 Inputs = Float[np.ndarray, "row input"]
-Rows = Float[np.ndarray, " row"]
+RowValues = Float[np.ndarray, " row"]
+ValueOf = Callable[[RowValues], float]  # from f on the rows to the value that it implies
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,45 +34,86 @@ class Regression:
     """
 
     inputs: Inputs
-    targets: Rows
-    mass: Rows
+    targets: RowValues
+    mass: RowValues
     mass_goal: float
     episode: Int[np.ndarray, " row"]
-    weights: Rows | None = None
+    weights: RowValues | None = None
 
     @cached_property
-    def unit_weights(self) -> Rows:
+    def unit_weights(self) -> RowValues:
         """The weights, 1 on average."""
         return np.ones(len(self.targets)) if self.weights is None else self.weights / self.weights.mean()
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """How training went: the value and the loss, on the whole log, after so many steps."""
-
-    step: Int[np.ndarray, " record"]
-    value: Float[np.ndarray, " record"]
-    loss: Float[np.ndarray, " record"]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A fitted f: its values on the rows it was fitted to, f itself, and how it came about."""
 
-    rows: Rows
-    predict: Callable[[Inputs], Rows]
+    rows: RowValues
+    predict: Callable[[Inputs], RowValues]
     history: History | None = None
     diagnostics: dict[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
-@runtime_checkable
-class RatioModel(Protocol):
-    """Anything that fits a `Regression`, once for each key.
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """The regression of a resample of the log, and the value that f implies on it."""
 
+    resample: Resample
+    regression: Regression
+    value_of: ValueOf
+
+
+class PreparedModel(ABC):
+    """A model that has done, for one log, everything that its resamples share."""
+
+    @abstractmethod
+    def fit(self) -> Fitted:
+        """f of the whole log."""
+
+    @abstractmethod
+    def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
+        """f of each resample."""
+
+
+class RatioModel(ABC):
+    """What a ratio can be. A new model implements `fit`; it then serves every method.
+
+    Override `prepare` if resamples can share work, and `trains` if the model is trained step by step.
     `value_of` turns f on the rows into the value it implies; models that train record it as they go.
     """
 
-    def fit(
-        self, regression: Regression, *, keys: Sequence[jax.Array], value_of: Callable[[Rows], float]
-    ) -> list[Fitted]: ...
+    @property
+    def trains(self) -> bool:
+        """Whether it is trained by gradient steps, and takes its time."""
+        return False
+
+    @abstractmethod
+    def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
+        """f; the same key gives the same f to the last digit."""
+
+    def fit_seeds(self, regression: Regression, *, keys: Sequence[jax.Array], value_of: ValueOf) -> list[Fitted]:
+        """One fit for each key. Models that train override this and train them all at once."""
+        return [self.fit(regression, key=key, value_of=value_of) for key in keys]
+
+    def prepare(self, problem: Problem, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> PreparedModel:
+        """Ready for the log and for its resamples. Unless overridden, each resample is fitted from the start."""
+        return FittedAnew(self, regression, key, value_of)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedAnew(PreparedModel):
+    """A model whose resamples share nothing."""
+
+    model: RatioModel
+    regression: Regression
+    key: jax.Array
+    value_of: ValueOf
+
+    def fit(self) -> Fitted:
+        return self.model.fit(self.regression, key=self.key, value_of=self.value_of)
+
+    def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
+        return [self.model.fit(one.regression, key=self.key, value_of=one.value_of) for one in resamples]

@@ -1,8 +1,8 @@
 """The library's only gradient loop: Adam on minibatches, many copies at once.
 
-Copies differ in their seeds or, as the draws of a bootstrap, in the rows of the log that they see. All steps between
-two records are one `lax.scan` inside one jitted function, mapped over copies by `vmap`. Python looks in at the records
-only, to note how things stand, to move a progress bar, and to let Ctrl-C through.
+Copies differ in their seeds or, as bootstrap resamples, in the rows of the log that they see. All steps between two
+checkpoints are one `lax.scan` inside one jitted function, mapped over copies by `vmap`. Python runs at the checkpoints
+only, to record values, to move a progress bar, and to let Ctrl-C through.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,13 +26,19 @@ UpdateStep = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tre
 
 @dataclass(frozen=True)
 class Schedule:
-    """How Adam goes: `num_checkpoints` points from the first step to the last are looked at; `momentum` is its β₁."""
+    """How Adam goes: `num_checkpoints` are spread evenly from the first step to the last; `momentum` is its β₁."""
 
     learning_rate: float
     batch_size: int
     num_steps: int
     num_checkpoints: int
     momentum: float = 0.9
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The steps after which there is one."""
+        places = np.linspace(0, self.num_steps, max(self.num_checkpoints, 1) + 1).round().astype(int)
+        return np.unique(places)[1:].tolist()
 
 
 class Sample(eqx.Module):
@@ -80,25 +86,23 @@ def train(
 ) -> tuple[Tree, Tree]:
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
-    - `update_step(parameters, memory, minibatches, settings, key)` gives the gradient that Adam follows update_step, and the
-      memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is used
-      again. Its key is new in every step.
+    - `update_step(parameters, memory, minibatches, settings, key)` gives the gradient that Adam descends along, and
+      the memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is
+      used again. Its key is new in every step.
     - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
       without Adam (a dual variable, a target network), and what a copy has of its own.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
       that need them, its starts. A group no larger than a minibatch is taken whole in every step.
     - `settings`: numbers that `update_step` needs.
-    - `record(step, parameters, memory)` is called before the first step and at the schedule's records. If it returns
-      True, training stops there.
+    - `record(step, parameters, memory)` is called before the first step and at every checkpoint. If it returns True,
+      training stops there.
     - `samples`: the rows of each group that each copy sees; None: all of them.
     """
     optimiser_state = jax.vmap(optax.adam(schedule.learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
     record(0, parameters, memory)
     done = 0
-    for until in np.unique(
-        np.linspace(0, schedule.num_steps, max(schedule.num_checkpoints, 1) + 1).round().astype(int)
-    )[1:]:
+    for until in schedule.checkpoints:
         parameters, memory, optimiser_state = _steps(
             update_step,
             (parameters, memory, optimiser_state),
@@ -110,9 +114,9 @@ def train(
             schedule.momentum,
             done,
             batch_size=schedule.batch_size,
-            num_steps=int(until) - done,
+            num_steps=until - done,
         )
-        done = int(until)
+        done = until
         enough = record(done, parameters, memory)
         report(done, schedule.num_steps)
         if enough:

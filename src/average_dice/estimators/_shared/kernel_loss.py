@@ -1,4 +1,4 @@
-"""The kernel losses in closed form: make a vector of moments as small as it can be."""
+"""Kernel losses in closed form: the smallest vector of moments."""
 
 import numpy as np
 from jaxtyping import Float

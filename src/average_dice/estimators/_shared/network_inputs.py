@@ -1,7 +1,7 @@
-"""What networks of pairs are trained on: the logged pairs, and what π would do next and at the start.
+"""What networks over states and actions are trained on: the logged pairs, and π's actions next and at the start.
 
 Inputs are standardised. Discrete actions of π come all, with their probabilities. Of continuous ones a few are drawn
-beforehand, and each training step picks one of them.
+beforehand, and each update step picks one of them.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from average_dice.estimators._shared.linear_critic import number_of_actions, target_actions
+from average_dice.features.logged_state_actions import number_of_actions, target_actions
 from average_dice.features.scaling import mean_and_std
 from average_dice.features.state_action import join_action
 from average_dice.problem import Problem
@@ -25,16 +25,17 @@ class NetworkInputs:
 
     transitions: dict[str, Any]
     starts: dict[str, Any]
-    unit: float  # rewards come divided by it, so that networks need not grow with the unit that rewards are paid in
+    unit: float  # rewards come divided by it, so that networks do not depend on the unit of rewards
     encode: Callable[[np.ndarray, np.ndarray], Array]  # (observations, actions) → inputs
-    choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, draw, input], weights
+    choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, choice, input], weights
 
     @staticmethod
     def of(problem: Problem) -> "NetworkInputs":
+        """Those of a log and a policy."""
         data = problem.dataset
         num_actions = number_of_actions(problem)
         mean, std = mean_and_std(join_action(data.observation, data.action, num_actions))
-        if num_actions is not None:  # a rare action would stand far out
+        if num_actions is not None:  # standardised, a rare action would be an outlier
             mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
         unit = float(np.abs(data.reward).max()) or 1.0
 
@@ -43,7 +44,7 @@ class NetworkInputs:
 
         def choices(observations: np.ndarray) -> tuple[Array, Array]:
             actions, weights = target_actions(problem, observations)
-            columns = [encode(observations, actions[:, draw]) for draw in range(weights.shape[1])]
+            columns = [encode(observations, actions[:, choice]) for choice in range(weights.shape[1])]
             return jnp.stack(columns, axis=1), single(weights)
 
         after, after_weight = choices(data.next_observation)
@@ -67,26 +68,27 @@ class NetworkInputs:
 
 
 def pick(
-    choices: Float[Array, "row draw input"], weights: Float[Array, "row draw"] | None, key: jax.Array
-) -> tuple[Float[Array, "row draw2 input"], Float[Array, "row draw2"]]:
+    choices: Float[Array, "row choice input"], weights: Float[Array, "row choice"] | None, key: jax.Array
+) -> tuple[Float[Array, "row picked input"], Float[Array, "row picked"]]:
     """All of π's actions with their weights; where they were drawn, one of them for each row."""
     if weights is not None:
         return choices, weights
-    rows, draws, _ = choices.shape
-    chosen = jax.random.randint(key, (rows,), 0, draws)
+    rows, number, _ = choices.shape
+    chosen = jax.random.randint(key, (rows,), 0, number)
     return choices[jnp.arange(rows), chosen][:, None], jnp.ones((rows, 1))
 
 
 def mean_over(network: Callable[[Array], Array], choices: Array, weights: Array) -> Array:
-    """Σ_draws weight · network(choice), for each row."""
+    """Σ weight · network(choice) over the choices of each row."""
     outputs = jax.vmap(network)(choices.reshape(-1, choices.shape[-1]))  # one long batch: faster than two axes
-    return jnp.einsum("rd,rd...->r...", weights, outputs.reshape(*weights.shape, *outputs.shape[1:]))
+    return jnp.einsum("rc,rc...->r...", weights, outputs.reshape(*weights.shape, *outputs.shape[1:]))
 
 
 def single(values: Any) -> Array:
+    """In float32."""
     return jnp.asarray(values, jnp.float32)
 
 
-def nth(trees: Any, seed: int) -> Any:
-    """The copy of one seed."""
-    return jax.tree.map(lambda leaf: leaf[seed], trees)
+def nth(trees: Any, copy: int) -> Any:
+    """One of the copies that trained at once."""
+    return jax.tree.map(lambda leaf: leaf[copy], trees)

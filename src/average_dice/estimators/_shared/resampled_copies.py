@@ -1,6 +1,6 @@
-"""What each of the copies that train at once sees of the log: all of it, or a draw of its episodes.
+"""What each of the copies that train at once sees of the log: all of it, or a resample of its episodes.
 
-Inputs of networks, their scales and the actions drawn from π are those of the whole log: draws share them.
+The inputs of networks, their scales and the actions drawn from π are those of the whole log; resamples share them.
 """
 
 from collections.abc import Sequence
@@ -12,38 +12,39 @@ from jaxtyping import Array, Float
 
 from average_dice.models.training import Sample
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.resampling import Resample
 
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """The draw of each copy; `drawn` is False where all of them see the whole log."""
+    """The resample of each copy; `resampled` is False where all of them see the whole log."""
 
-    draws: list[Draw]
-    drawn: bool
+    resamples: list[Resample]
+    resampled: bool
 
     @staticmethod
-    def of(problem: Problem, number: int, draws: Sequence[Draw] | None) -> "Copies":
-        if draws is None:
-            return Copies([Draw.everything(problem)] * number, False)
-        return Copies(list(draws), True)
+    def of(problem: Problem, number: int, resamples: Sequence[Resample] | None) -> "Copies":
+        """One copy for each resample, or so many that see the whole log."""
+        if resamples is None:
+            return Copies([Resample.everything(problem)] * number, False)
+        return Copies(list(resamples), True)
 
-    def looks(self, number: int) -> int:
-        """How often to look at them as they train: nobody asks for the curves of draws."""
-        return 1 if self.drawn else number
+    def num_checkpoints(self, number: int) -> int:
+        """The number of checkpoints: resamples need only the last, since their curves are not used."""
+        return 1 if self.resampled else number
 
     @property
     def rows(self) -> Sample | None:
         """The transitions that each copy sees; None: all."""
-        if not self.drawn:
+        if not self.resampled:
             return None
-        return Sample.of([np.arange(draw.num_rows) if draw.rows is None else draw.rows for draw in self.draws])
+        return Sample.of([np.arange(one.num_rows) if one.rows is None else one.rows for one in self.resamples])
 
     def starts(self, rows_each: int = 1) -> Sample | None:
-        """The starts that each copy sees, of a group that has so many rows for each start; None: all."""
-        if not self.drawn:
+        """The starts that each copy sees, in a group that has so many rows for each start; None: all."""
+        if not self.resampled:
             return None
-        numbers = [np.arange(len(draw.counts)) if draw.chosen is None else draw.chosen for draw in self.draws]
+        numbers = [np.arange(len(one.counts)) if one.chosen is None else one.chosen for one in self.resamples]
         return Sample.of([(one[:, None] * rows_each + np.arange(rows_each)).ravel() for one in numbers])
 
 

@@ -1,25 +1,29 @@
-"""The slow copy of a network that bootstrapping methods aim at:  slow ← slow + τ (fast − slow)."""
+"""The target network of methods that bootstrap:  target ← target + τ (network − target)."""
 
 from typing import Any
 
 import jax
 from jax.typing import ArrayLike
 
+from average_dice.notes import Note, NoteCode
+
 Tree = Any
 
 
-def soft_update(slow: Tree, fast: Tree, rate: ArrayLike) -> Tree:
-    """The slow copy after one more step."""
-    return jax.tree.map(lambda one, other: one + rate * (other - one), slow, fast)
+def soft_update(target: Tree, network: Tree, rate: ArrayLike) -> Tree:
+    """The target network after one more step."""
+    return jax.tree.map(lambda one, other: one + rate * (other - one), target, network)
 
 
-def doubts(num_steps: int, rate: float, discount: float) -> tuple[str, ...]:
-    """A note where training is too short for the copy.
+def short_training(num_steps: int, rate: float, discount: float) -> tuple[Note, ...]:
+    """A note where training is too short for the target network.
 
-    Each look ahead waits for the copy, 1/τ steps, and J is made of 1/(1 − γ) of them: after n steps, exp(−n τ (1 − γ))
-    of where the network began is still in its answer, even if it follows its targets at once.
+    Each step of bootstrapping waits for the target network, 1/τ updates, and J is made of 1/(1 − γ) of them: after n
+    updates, exp(−n τ (1 − γ)) of the initial value is still in the answer, even if the network fits its targets at
+    once. The note asks for three times the time constant, after which 5 % is left.
     """
     needed = 3 / (rate * (1 - discount))
     if num_steps >= needed:
         return ()
-    return (f"trained for {num_steps:,} steps: its slow copy would need about {needed:,.0f} at this discount",)
+    text = f"trained for {num_steps:,} steps; its target network needs about {needed:,.0f} at this discount"
+    return (Note(NoteCode.SHORT_TRAINING, text),)

@@ -1,1 +1,1 @@
-"""."""
+"""Baselines: what the behaviour policy earned, uncorrected."""

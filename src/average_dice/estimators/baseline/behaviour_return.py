@@ -1,25 +1,39 @@
-"""The discounted return of the behaviour policy: what the log earned, uncorrected, and hard to beat."""
+"""The discounted return of the behaviour policy: uncorrected, and hard to beat.
+
+    Ĵ = (1 − γ) · mean over episodes of Σ γᵗ r_t / c_t
+
+c_t is the share of episodes not yet truncated at step t: 1 where all are truncated at one length. Rewards after the
+last truncation are ignored.
+"""
 
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
-from average_dice.estimators.base import Estimator, Fit
-from average_dice.estimators.value_rules import NOTHING_BEYOND, is_truncated
-from average_dice.labels import log_uncensored
+from average_dice.estimators._shared.ratio_fits import IGNORED
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.baseline.average_reward import OF_BEHAVIOUR
+from average_dice.estimators.results import Fit
 from average_dice.problem import Problem
+from average_dice.resampling import Resample
 
 
 @dataclass(frozen=True)
 class BehaviourReturn(Estimator):
-    """Ĵ = (1 − γ) · the mean over episodes of Σ γᵗ r_t / c_t; nothing stands for what lies beyond the last cut.
+    """It has no settings."""
 
-    c_t is the share of episodes not yet truncated at step t: 1 where all are truncated at one length.
-    """
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        return PreparedClosedForm(problem, _solve)
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        data, discount = problem.dataset, problem.discount
-        discounted = float(np.sum(discount**data.step * np.exp(-log_uncensored(problem)) * data.reward))
-        notes = ("the behaviour policy's, not the target's", *((NOTHING_BEYOND,) if is_truncated(problem) else ()))
-        return Fit((1 - discount) * discounted / data.num_episodes, notes=notes)
+
+def _solve(resample: Resample) -> Fit:
+    problem, discount = resample.problem, resample.problem.discount
+    data = problem.dataset
+    uncensored = np.exp(-problem.log_uncensored)
+    discounted = float(np.sum(discount**data.step * uncensored * data.reward))
+    return Fit(
+        (1 - discount) * discounted / data.num_episodes,
+        episode_values=lambda: problem.by_episode((1 - discount) * discount**data.step * uncensored * data.reward),
+        notes=(OF_BEHAVIOUR, *((IGNORED,) if problem.is_truncated else ())),
+    )

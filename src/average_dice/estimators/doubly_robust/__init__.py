@@ -1,1 +1,1 @@
-"""."""
+"""Doubly robust methods: a critic, corrected by weighted TD errors."""

@@ -1,1 +1,1 @@
-"""."""
+"""Importance sampling: rewards weighted by products of importance ratios."""

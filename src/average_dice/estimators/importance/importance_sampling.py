@@ -3,11 +3,11 @@
     IS       (1 − γ) (1/K) Σ_i ρ_{0:T−1} Σ_t γᵗ r_t
     PDIS     (1 − γ) (1/K) Σ_i Σ_t γᵗ ρ_{0:t} r_t
     WIS      IS with ρ_{0:T−1} divided by its mean over episodes
-    WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; the dead keep their last product
+    WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; terminated ones keep their last product
 
 (Precup, Sutton & Singh, 2000.) Where episodes are truncated at different lengths, the rows of step t are divided by the
-share of episodes that are not yet truncated there: those still observed stand for the others, up to the last
-truncation. After it rewards are ignored. Where π = μ, all four are the discounted return of the log.
+share of episodes that are not yet truncated there: uncensored episodes are weighted up, until the last truncation.
+Rewards after it are ignored. Where π = μ, all four are the discounted return of the log.
 """
 
 from collections.abc import Callable
@@ -17,29 +17,31 @@ import jax
 import numpy as np
 
 from average_dice.errors import NotApplicable
-from average_dice.estimators.base import Estimator, Fit
-from average_dice.estimators.value_rules import (
+from average_dice.estimators._shared.ratio_fits import (
+    IGNORED,
     NO_OVERLAP,
-    NOTHING_BEYOND,
-    Rows,
-    is_truncated,
-    rescaled,
+    OVERFLOW,
+    added_by_episode,
     weight_diagnostics,
 )
-from average_dice.labels import log_uncensored, over_mean_at_step
-from average_dice.problem import LOWEST_LOG_PRODUCT, Problem
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import rescaled
+from average_dice.labels import over_mean_at_step
+from average_dice.problem import LOWEST_LOG_PRODUCT, Problem, Rows
+from average_dice.resampling import Resample
 
 LogWeights = Callable[[Problem], Rows]  # over the share of episodes not yet truncated
 
 
 def by_episode(problem: Problem) -> Rows:
     """log ρ_{0:T−1} of the row's episode."""
-    return problem.final_log_product[problem.episode_index] - log_uncensored(problem)
+    return problem.final_log_product[problem.episode_index] - problem.log_uncensored
 
 
 def by_decision(problem: Problem) -> Rows:
     """log ρ_{0:t}, the action at t included."""
-    return problem.log_product + problem.log_ratio - log_uncensored(problem)
+    return problem.log_product + problem.log_ratio - problem.log_uncensored
 
 
 def by_episode_normalised(problem: Problem) -> Rows:
@@ -53,7 +55,7 @@ def by_episode_normalised(problem: Problem) -> Rows:
 
 def by_decision_normalised(problem: Problem) -> Rows:
     """log of ρ_{0:t} over its mean over episodes at t."""
-    return over_mean_at_step(problem, problem.log_product + problem.log_ratio) - log_uncensored(problem)
+    return over_mean_at_step(problem, problem.log_product + problem.log_ratio) - problem.log_uncensored
 
 
 @dataclass(frozen=True)
@@ -64,22 +66,29 @@ class ImportanceSampling(Estimator):
 
     @staticmethod
     def plain() -> "ImportanceSampling":
+        """IS."""
         return ImportanceSampling(by_episode)
 
     @staticmethod
     def per_decision() -> "ImportanceSampling":
+        """PDIS."""
         return ImportanceSampling(by_decision)
 
     @staticmethod
     def weighted() -> "ImportanceSampling":
+        """WIS."""
         return ImportanceSampling(by_episode_normalised)
 
     @staticmethod
     def weighted_per_decision() -> "ImportanceSampling":
+        """WPDIS."""
         return ImportanceSampling(by_decision_normalised)
 
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        data = problem.dataset
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        return PreparedClosedForm(problem, self._solve)
+
+    def _solve(self, resample: Resample) -> Fit:
+        problem, data = resample.problem, resample.problem.dataset
         log_weights = np.log(problem.scale) + data.step * np.log(problem.discount) + self.log_weights(problem)
         highest = float(log_weights.max())
         if highest == -np.inf:
@@ -87,10 +96,13 @@ class ImportanceSampling(Estimator):
         relative = np.exp(log_weights - highest)
         value = rescaled(float(np.mean(relative * data.reward)), highest)
         if not np.isfinite(value):
-            raise NotApplicable("the products of ratios exceed float64: π and the log hardly overlap")
+            raise NotApplicable(OVERFLOW)
+        weights = rescaled(relative, highest)
+        independent = self.log_weights in (by_episode, by_decision)  # divided by a mean, episodes depend on each other
         return Fit(
             value,
-            weights=rescaled(relative, highest),
+            weights=weights,
+            episode_values=(lambda: added_by_episode(problem, weights * data.reward)) if independent else None,
             diagnostics={**weight_diagnostics(relative), "effective_episodes": problem.effective_episodes},
-            notes=(NOTHING_BEYOND,) if is_truncated(problem) else (),
+            notes=(IGNORED,) if problem.is_truncated else (),
         )

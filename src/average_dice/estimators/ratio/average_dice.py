@@ -10,63 +10,68 @@ so squared error is all it takes: no saddle point and no bootstrapping.  (Che, C
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any, Self
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from average_dice.errors import NotApplicable
-from average_dice.estimators.base import Fit, Refit, TrainedEstimator
-from average_dice.estimators.value_rules import (
+from average_dice.estimators._shared.ratio_fits import (
     NO_OVERLAP,
-    MassRule,
-    Rows,
-    ValueRule,
     check_observations,
+    value_note,
+    weight_diagnostics,
+)
+from average_dice.estimators.base import Estimator, Prepared, with_options
+from average_dice.estimators.ratio.targets import (
+    TargetRule,
+    label_on_state,
+    product_on_state_and_step,
+    ratio_on_state,
+    weighted_product_on_state_and_step,
+)
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import (
+    MassRule,
+    ValueRule,
     flow_mass,
     flow_normalised,
-    is_truncated,
     plain_value,
     rescaled,
     unit_mass,
-    weight_diagnostics,
 )
 from average_dice.labels import Completion, HeldAtTruncation, LabelRule, as_logged, plain, self_normalised
 from average_dice.models import (
     Fitted,
     FourierFeatures,
+    HeldOut,
     IncrementalLinear,
     Linear,
     MLPRegression,
+    PreparedModel,
     RatioModel,
     Regression,
+    Resampled,
     Table,
 )
-from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.notes import Note, NoteCode
+from average_dice.problem import Problem, Rows
+from average_dice.resampling import Resample
 
-# Targets are kept below this power of e, so that their squares fit into float64; what exceeds it is given back later.
+# Targets are kept below this power of e, so that their squares fit into float64; the rest is multiplied in at the end.
 LARGEST_LOG_TARGET = 300.0
 
+# A ratio whose mass is off by more than this factor gets a note; the verdict has rules of its own.
+MASS_OFF = 2.0
 
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """What is regressed on what: w = exp(log_row_scale) · f(inputs) with f learnt from exp(log_target).
-
-    `state_scale` is the row scale where that is one number, and the inputs are the states. `weights` of the rows in
-    the squared error; None if all count the same.
-    """
-
-    inputs: Float[np.ndarray, "transition input"]
-    log_target: Rows
-    log_row_scale: Rows
-    state_scale: float | None
-    weights: Rows | None = None
+VANISHED = "the weights vanish or exceed float64: the policy and the log hardly overlap"
+HELD = Note(NoteCode.TRUNCATION_HELD, "weight after truncation put on the last steps")
+LABELS_END = Note(NoteCode.TRUNCATION_IGNORED, "labels end at the truncation")
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """The regression to solve for a log: w = row_scale · f · exp(log_scale)."""
+class RatioRegression:
+    """The regression that a log comes down to: w = row_scale · f · exp(log_scale)."""
 
     regression: Regression
     row_scale: Rows
@@ -74,43 +79,13 @@ class Task:
     state_scale: float | None
 
 
-Parametrisation = Callable[[Problem, Rows, Rows], Targets]
-
-
-def label_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f moves with γ and with the length of episodes."""
-    scale = np.full(len(log_product), np.log(problem.scale))
-    return Targets(problem.dataset.observation, log_product + log_discount, scale, problem.scale)
-
-
-def ratio_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """f(s) ≈ E[c y | s] and w = f: targets with a mean near 1, whatever γ."""
-    log_target = np.log(problem.scale) + log_product + log_discount
-    return Targets(problem.dataset.observation, log_target, np.zeros(len(log_product)), 1.0)
-
-
-def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """v(s, t) ≈ E[product | s, t] and w = c γᵗ v: γ is known and not learnt, so targets do not depend on it."""
-    inputs = np.column_stack([problem.dataset.observation, problem.dataset.step])
-    return Targets(inputs, log_product, np.log(problem.scale) + log_discount, None)
-
-
-def weighted_product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """The same, with rows that weigh γᵗ in the squared error, as they do in the value.
-
-    The variance of products grows with every step: unweighted, the last steps alone would choose the ridge.
-    """
-    targets = product_on_state_and_step(problem, log_product, log_discount)
-    return replace(targets, weights=problem.discount**problem.dataset.step)
-
-
 @dataclass(frozen=True)
-class AverageDICE(TrainedEstimator):
+class AverageDICE(Estimator):
     """The default is the closed form on Fourier features with all our changes; the constructors name the others.
 
     - `model`: how the conditional mean is represented and fitted.
     - `labels`: the product of ratios, `self_normalised` or `plain`.
-    - `completion`: what stands for the mass beyond a cut, `HeldAtTruncation(…)` or `as_logged` (nothing).
+    - `completion`: the weight after truncation, `HeldAtTruncation(…)` (put on the last steps) or `as_logged` (ignored).
     - `regress`: `weighted_product_on_state_and_step`, `product_on_state_and_step`, `ratio_on_state` or the paper's
       `label_on_state`.
     - `mass`: what the ratio is pulled to sum to, for models that do so.
@@ -120,7 +95,7 @@ class AverageDICE(TrainedEstimator):
     model: RatioModel = FourierFeatures()
     labels: LabelRule = self_normalised
     completion: Completion = HeldAtTruncation()
-    regress: Parametrisation = weighted_product_on_state_and_step
+    regress: TargetRule = weighted_product_on_state_and_step
     mass: MassRule = flow_mass
     value: ValueRule = flow_normalised
 
@@ -143,7 +118,7 @@ class AverageDICE(TrainedEstimator):
     def neural() -> "AverageDICE":
         """A network on standardised states and steps, with the labels, completion and value of the default.
 
-        It stops when episodes left out say so.
+        It stops early, by held-out episodes.
         """
         return AverageDICE(MLPRegression(standardise=True, held_out=0.2), regress=product_on_state_and_step)
 
@@ -154,46 +129,31 @@ class AverageDICE(TrainedEstimator):
 
     @property
     def trains(self) -> bool:
-        return hasattr(self.model, "num_steps")
+        return self.model.trains
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
-    ) -> list[Fit]:
-        if draws is None:
-            task = self.task(problem)
-            value_of = partial(self._value_of, problem, task)
-            fits = self.model.fit(task.regression, keys=keys, value_of=value_of)
-            return [self._finish(problem, task, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
-        if not isinstance(self.model, MLPRegression):
-            return [self.prepare(problem, key=key)(draw) for key, draw in zip(keys, draws, strict=True)]
-        tasks = [self.task(draw.problem) for draw in draws]
-        episodes = [draw.of_rows(problem.episode_index) for draw in draws]  # drawn twice, still one: kept or left out
-        fits = self.model.fit_each(
-            [replace(task.regression, episode=one) for task, one in zip(tasks, episodes, strict=True)],
-            keys=keys,
-            values_of=[partial(self._value_of, draw.problem, task) for draw, task in zip(draws, tasks, strict=True)],
-        )
-        found = zip(draws, tasks, fits, keys, strict=True)
-        return [self._finish(draw.problem, task, fitted, key) for draw, task, fitted, key in found]
+    def with_training(
+        self, *, num_steps: int, num_checkpoints: int, held_out: float | None = None, **options: float
+    ) -> Self:
+        """`held_out`: a share of the episodes whose loss is reported; the other options are those of the network."""
+        if not self.trains:
+            return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints)
+        changes: dict[str, Any] = {"num_steps": num_steps, "num_checkpoints": num_checkpoints, **options}
+        model = with_options(self.model, changes)
+        return replace(self, model=model if held_out is None else HeldOut(model, held_out))
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        match self.model:
-            case FourierFeatures():
-                refit_model = self.model.prepare(problem, self.task(problem).regression, key=key)
-            case Table():
-                refit_model = self.model.prepare(self.task(problem).regression)
-            case MLPRegression():
-                return super().prepare(problem, key=key)
-            case _:
-                return lambda draw: self.fit(draw.problem, key=key)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        found = self.regression_of(problem)
+        value_of = partial(self._value_of, problem, found)
+        model = self.model.prepare(problem, found.regression, key=key, value_of=value_of)
+        return PreparedAverageDICE(self, problem, found, model, key)
 
-        def refit(draw: Draw) -> Fit:
-            task = self.task(draw.problem)
-            return self._finish(draw.problem, task, refit_model(draw, task.regression.targets), key)
+    def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
+        found = self.regression_of(problem)
+        value_of = partial(self._value_of, problem, found)
+        fits = self.model.fit_seeds(found.regression, keys=keys, value_of=value_of)
+        return [self._finish(problem, found, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
 
-        return refit
-
-    def task(self, problem: Problem) -> Task:
+    def regression_of(self, problem: Problem) -> RatioRegression:
         """The regression that the problem comes down to."""
         log_product = self.labels(problem)
         if not np.isfinite(log_product + problem.log_ratio).any():
@@ -209,31 +169,31 @@ class AverageDICE(TrainedEstimator):
             episode=problem.episode_index,
             weights=targets.weights,
         )
-        return Task(regression, row_scale, log_scale, targets.state_scale)
+        return RatioRegression(regression, row_scale, log_scale, targets.state_scale)
 
-    def _value_of(self, problem: Problem, task: Task, rows: Rows) -> float:
-        return self.value(problem, task.row_scale * rows, task.log_scale)
+    def _value_of(self, problem: Problem, found: RatioRegression, rows: Rows) -> float:
+        return self.value(problem, found.row_scale * rows, found.log_scale)
 
-    def _finish(self, problem: Problem, task: Task, fitted: Fitted, key: jax.Array) -> Fit:
+    def _finish(self, problem: Problem, found: RatioRegression, fitted: Fitted, key: jax.Array) -> Fit:
         """The value and all that goes with it."""
-        log_scale, ratio = task.log_scale, task.row_scale * fitted.rows
+        log_scale, ratio = found.log_scale, found.row_scale * fitted.rows
         value = self.value(problem, ratio, log_scale)
         if np.isnan(ratio).any():
             raise NotApplicable("training diverged: lower the learning rate")
         if not np.isfinite(value):
-            raise NotApplicable("the weights vanish or exceed float64: π and the log hardly overlap")
+            raise NotApplicable(VANISHED)
         weights = self.value.weights(problem, ratio, log_scale)
         found_mass = rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale)
 
         @cache
         def of_states() -> Callable[[np.ndarray], np.ndarray]:
-            scale = task.state_scale
+            scale = found.state_scale
             if scale is not None:
                 return lambda observations: scale * fitted.predict(observations)
             # The mean of w_t(s) over the steps at which s was seen: one more regression.
             goal = float(np.exp(-log_scale))
             rows = Regression(problem.dataset.observation, ratio, self.mass(problem), goal, problem.episode_index)
-            return self.model.fit(rows, keys=[key], value_of=lambda f: self.value(problem, f, log_scale))[0].predict
+            return self.model.fit(rows, key=key, value_of=lambda f: self.value(problem, f, log_scale)).predict
 
         def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
             if actions is not None:
@@ -252,19 +212,46 @@ class AverageDICE(TrainedEstimator):
                 "effective_episodes": problem.effective_episodes,
             },
             history=fitted.history,
-            notes=(*self.choices(problem), *self._doubts(problem, found_mass), *fitted.notes),
+            notes=(*self._choices(problem), *self._doubts(found_mass), *fitted.notes),
         )
 
-    def choices(self, problem: Problem) -> list[str]:
-        """What was assumed, in words."""
-        choices = [f"value {self.value.name}"]
-        if is_truncated(problem):
-            held = isinstance(self.completion, HeldAtTruncation)
-            choices.append("mass beyond the cut held on the last steps" if held else "labels stop at the cut")
+    def _choices(self, problem: Problem) -> list[Note]:
+        """What was assumed."""
+        choices = [value_note(self.value.name)]
+        if problem.is_truncated:
+            choices.append(HELD if isinstance(self.completion, HeldAtTruncation) else LABELS_END)
         return choices
 
-    def _doubts(self, problem: Problem, found_mass: float) -> list[str]:
-        doubts = []
-        if self.value.mass is not None and not 0.5 < found_mass < 2:
-            doubts.append(f"the mass found is {found_mass:.3g} where 1 is right: check both log-probabilities")
-        return doubts
+    def _doubts(self, found_mass: float) -> list[Note]:
+        if self.value.mass is None or 1 / MASS_OFF < found_mass < MASS_OFF:
+            return []
+        text = f"the mass found is {found_mass:.3g} instead of 1: check both log-probabilities"
+        return [Note(NoteCode.MASS_OFF, text)]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedAverageDICE(Prepared):
+    """The model is prepared on the log's regression; labels are computed anew for each resample."""
+
+    method: AverageDICE
+    problem: Problem
+    regression: RatioRegression
+    model: PreparedModel
+    key: jax.Array
+
+    def fit_log(self) -> Fit:
+        return self.method._finish(self.problem, self.regression, self.model.fit(), self.key)
+
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        method = self.method
+        regressions = [method.regression_of(resample.problem) for resample in resamples]
+        fits = self.model.refit(
+            [
+                Resampled(resample, found.regression, partial(method._value_of, resample.problem, found))
+                for resample, found in zip(resamples, regressions, strict=True)
+            ]
+        )
+        return [
+            method._finish(resample.problem, found, fitted, self.key)
+            for resample, found, fitted in zip(resamples, regressions, fits, strict=True)
+        ]

@@ -9,9 +9,9 @@ in LSTD(λ):
     (Σ_rows φ(s)φ(s)ᵀ − Σ_arrivals φ(s_t) z_tᵀ) θ = Σ_arrivals φ(s_t) e_t
 
 ρ is divided by its mean over the log, as for COP-TD. Arrivals are the starts and the states after each step that did
-not terminate, also after the last before a cut. The part λ of a label that crosses the cut would have gone on; it
-stands on the state where it was cut, times 1/(1 − γλ), as if the process stayed there. For λ = 0 nothing is left to
-stand for; for λ = 1 it is the whole mass beyond the cut.
+not terminate, also after the last step before a truncation. The part λ of a label that crosses a truncation would have
+gone on. It is put on the state after the truncation, times 1/(1 − γλ), as if the process stayed there. For λ = 0 this
+part is zero; for λ = 1 it is all of the weight after the truncation.
 """
 
 from dataclasses import dataclass, replace
@@ -20,18 +20,21 @@ import jax
 import numpy as np
 
 from average_dice.errors import SettingError
-from average_dice.estimators.base import ClosedForm, Fit, Refit
-from average_dice.estimators.value_rules import Rows, ValueRule, fit_of_state_ratio, flow_normalised, is_truncated
-from average_dice.features.logged_states import StateFeatures
+from average_dice.estimators._shared.ratio_fits import fit_of_state_ratio
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import ValueRule, flow_normalised
+from average_dice.features.logged_states import LoggedStates
 from average_dice.models.linear_systems import solve
-from average_dice.problem import Problem
-from average_dice.resampling import Draw, RowSums
+from average_dice.notes import Note, NoteCode
+from average_dice.problem import Problem, Rows
+from average_dice.resampling import Resample, RowSums
 
-STAYS = "what crosses the cut by its trace stays where it was cut"
+STAYS = Note(NoteCode.TRUNCATION_STAYS, "the traces' weight after truncation stays at the last state")
 
 
 @dataclass(frozen=True)
-class AverageDICELambda(ClosedForm):
+class AverageDICELambda(Estimator):
     """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
 
     A label has a finite variance as long as (γλ)² E[ρ²] < 1.
@@ -46,32 +49,32 @@ class AverageDICELambda(ClosedForm):
 
     def __post_init__(self) -> None:
         if not 0 <= self.trace <= 1:
-            raise SettingError(f"λ must lie between 0 and 1, not {self.trace}.")
+            raise SettingError(f"the trace λ must lie between 0 and 1, not {self.trace}.")
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        states = StateFeatures.of(problem, self.num_features, key)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        states = LoggedStates.of(problem, self.num_features, key)
         data = problem.dataset
-        cut = np.zeros(data.num_transitions, bool)
-        cut[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
-        factor = np.where(cut, 1 / (1 - problem.discount * self.trace), 1.0)
+        last = np.zeros(data.num_transitions, bool)
+        last[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
+        factor = np.where(last, 1 / (1 - problem.discount * self.trace), 1.0)
         held = factor[:, None] * states.after
         gram = RowSums(problem, states.logged, states.logged)
 
-        def refit(draw: Draw) -> Fit:
-            balanced = problem.ratio / draw.problem.mean_ratio
+        def solve_for(resample: Resample) -> Fit:
+            balanced = problem.ratio / resample.problem.mean_ratio
             known, open_part = labels_after(problem, balanced, states.logged, self.trace)
-            times = (draw.counts / draw.num_rows)[problem.episode_index]
+            times = (resample.counts / resample.num_rows)[problem.episode_index]
             arrived = (times[:, None] * held).T @ np.column_stack([open_part, known])
-            first = (1 - problem.discount) * draw.mean_over_episodes(states.start)
-            # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the draw
-            lengths = draw.num_rows / draw.problem.dataset.num_episodes
+            first = (1 - problem.discount) * resample.mean_over_episodes(states.start)
+            # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the resample
+            lengths = resample.num_rows / resample.problem.dataset.num_episodes
             right = first + arrived[:, -1] * lengths
-            theta = solve(gram.mean(draw) - arrived[:, :-1] + states.penalty(self.ridge), right)
-            ratio = draw.of_rows(states.logged @ theta)
-            fit = fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
-            return replace(fit, notes=(*fit.notes, *([STAYS] if is_truncated(draw.problem) else [])))
+            theta = solve(gram.mean(resample) - arrived[:, :-1] + states.penalty(self.ridge), right)
+            ratio = resample.of_rows(states.logged @ theta)
+            fit = fit_of_state_ratio(resample.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+            return replace(fit, notes=(*fit.notes, *((STAYS,) if resample.problem.is_truncated else ())))
 
-        return refit
+        return PreparedClosedForm(problem, solve_for)
 
 
 def labels_after(problem: Problem, ratio: Rows, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:

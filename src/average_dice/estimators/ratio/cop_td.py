@@ -2,8 +2,8 @@
 
     minimise E_D[½ w(s)² − γ m ρ w̄(s) w(s′)] − (1 − γ) E[w(s₀)],      w = exp(network)
 
-where w̄ is a slow copy, held fixed. (Hallak & Mannor, 2017; Gelada & Bellemare, 2019.) At its fixed point the flow of
-the log balances against every direction that the network can take, on a truncated log, too.
+where w̄ is the target network, held fixed. (Hallak & Mannor, 2017; Gelada & Bellemare, 2019.) At its fixed point the
+flow of the log balances against every direction that the network can take, on a truncated log, too.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,24 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from average_dice.estimators._shared.network_inputs import nth, single
+from average_dice.estimators._shared.ratio_fits import fit_of_state_ratio
 from average_dice.estimators._shared.resampled_copies import Copies
-from average_dice.estimators._shared.target_network import doubts, soft_update
-from average_dice.estimators.base import Fit, TrainedEstimator
-from average_dice.estimators.value_rules import ValueRule, fit_of_state_ratio, flow_normalised
+from average_dice.estimators._shared.target_network import short_training, soft_update
+from average_dice.estimators.base import TrainedEstimator
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import ValueRule, flow_normalised
 from average_dice.features.scaling import mean_and_std
+from average_dice.models import training
 from average_dice.models.learning_curves import LearningCurves
 from average_dice.models.mlp import MLP
-from average_dice.models.training import Schedule, begin, train
+from average_dice.models.training import Schedule, begin
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.resampling import Resample
 
 
 @dataclass(frozen=True)
 class COPTD(TrainedEstimator):
-    """τ, the rate of the slow copy, is `target_rate`."""
+    """τ, the rate of the target network, is `target_rate`."""
 
     hidden: tuple[int, ...] = (256, 256)
     learning_rate: float = 5e-3
@@ -39,8 +42,8 @@ class COPTD(TrainedEstimator):
     num_checkpoints: int = 50
     value: ValueRule = flow_normalised
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    def train(
+        self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
         data = problem.dataset
         mean, std = mean_and_std(data.observation)
@@ -53,61 +56,63 @@ class COPTD(TrainedEstimator):
         settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
         width = data.observation.shape[1]
         networks, batch_keys = begin(lambda key: MLP(width, self.hidden, jnp.tanh, key=key), keys)
-        copies = Copies.of(problem, len(keys), draws)
+        copies = Copies.of(problem, len(keys), resamples)
         curves = LearningCurves()
 
-        def record(step: int, networks: MLP, slow: MLP) -> None:
+        def record(step: int, networks: MLP, targets: MLP) -> None:
             ratios = np.asarray(_ratios(networks, rows["x"]), np.float64)
             values = [
-                self.value(draw.problem, draw.of_rows(ratio)) for draw, ratio in zip(copies.draws, ratios, strict=True)
+                self.value(one.problem, one.of_rows(ratio)) for one, ratio in zip(copies.resamples, ratios, strict=True)
             ]
             curves.add(step, np.array(values), _losses(networks, rows, starts, settings))
 
-        networks, _ = train(
+        networks, _ = training.train(
             update_step,
             networks,
             networks,
             (rows, starts),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_checkpoints)),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.num_checkpoints(self.num_checkpoints)),
             keys=batch_keys,
             record=record,
             samples=(copies.rows, copies.starts()),
         )
 
-        def fit(seed: int, draw: Draw) -> Fit:
-            network = nth(networks, seed)
+        too_short = short_training(self.num_steps, self.target_rate, problem.discount)
+
+        def fit(copy: int, resample: Resample) -> Fit:
+            network = nth(networks, copy)
 
             def predict(observations: np.ndarray) -> np.ndarray:
                 return np.asarray(_ratio(network, single((observations - mean) / std)), np.float64)
 
-            ratio = draw.of_rows(predict(data.observation))
-            found = fit_of_state_ratio(draw.problem, ratio, predict, self.value, curves.of(seed))
-            return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
+            ratio = resample.of_rows(predict(data.observation))
+            found = fit_of_state_ratio(resample.problem, ratio, predict, self.value, curves.of(copy))
+            return replace(found, notes=(*found.notes, *too_short))
 
-        return [fit(seed, draw) for seed, draw in enumerate(copies.draws)]
+        return [fit(copy, resample) for copy, resample in enumerate(copies.resamples)]
 
 
 def _ratio(network: MLP, inputs: Float[Array, "row input"]) -> Float[Array, " row"]:
     return jnp.exp(jax.vmap(network)(inputs))
 
 
-def loss(network: MLP, fixed: MLP, rows: dict[str, Array], starts: dict[str, Array], start: Array) -> Float[Array, ""]:
+def loss(network: MLP, target: MLP, rows: dict[str, Array], starts: dict[str, Array], start: Array) -> Float[Array, ""]:
     """E_D[½ w(s)² − γ m ρ w̄(s) w(s′)] − (1 − γ) E[w(s₀)]."""
-    arrivals = rows["flow"] * _ratio(fixed, rows["x"]) * _ratio(network, rows["after"])
+    arrivals = rows["flow"] * _ratio(target, rows["x"]) * _ratio(network, rows["after"])
     return jnp.mean(0.5 * _ratio(network, rows["x"]) ** 2 - arrivals) - start * jnp.mean(_ratio(network, starts["x"]))
 
 
 def update_step(
     network: MLP,
-    fixed: MLP,
+    target: MLP,
     minibatches: tuple[dict[str, Array], dict[str, Array]],
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, MLP]:
-    """The semi-gradient, and the slow copy after its step."""
-    gradient = jax.grad(loss)(network, fixed, *minibatches, settings["start"])
-    return gradient, soft_update(fixed, network, settings["target_rate"])
+    """The semi-gradient, and the target network after its step."""
+    gradient = jax.grad(loss)(network, target, *minibatches, settings["start"])
+    return gradient, soft_update(target, network, settings["target_rate"])
 
 
 @jax.jit

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import jax
 
 from average_dice.estimators._shared.kernel_loss import smallest_moments
-from average_dice.estimators.base import ClosedForm, Fit, Refit
-from average_dice.estimators.value_rules import ValueRule, fit_of_state_ratio, flow_normalised
-from average_dice.features.logged_states import StateFeatures
+from average_dice.estimators._shared.state_flow import StateFlow
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import ValueRule, flow_normalised
 from average_dice.problem import Problem
-from average_dice.resampling import Draw, RowSums
+from average_dice.resampling import Resample
 
 
 @dataclass(frozen=True)
-class KernelMIS(ClosedForm):
+class KernelMIS(Estimator):
     """w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w."""
 
     revision = 2
@@ -31,16 +32,11 @@ class KernelMIS(ClosedForm):
     ridge: float = 1e-6
     value: ValueRule = flow_normalised
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        states = StateFeatures.of(problem, self.num_features, key)
-        gram = RowSums(problem, states.logged, states.logged)
-        arrivals = RowSums(problem, problem.discount * problem.ratio[:, None] * states.after, states.logged)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        flow = StateFlow.of(problem, self.num_features, key)
+        penalty = flow.states.penalty(self.ridge)
 
-        def refit(draw: Draw) -> Fit:
-            right = (1 - problem.discount) * draw.mean_over_episodes(states.start)
-            moments = gram.mean(draw) - arrivals.mean(draw) / draw.problem.mean_ratio
-            theta = smallest_moments(moments, right, states.penalty(self.ridge))
-            ratio = draw.of_rows(states.logged @ theta)
-            return fit_of_state_ratio(draw.problem, ratio, lambda rows: states(rows) @ theta, self.value)
+        def solve_for(resample: Resample) -> Fit:
+            return flow.fit(resample, smallest_moments(*flow.equations(resample), penalty), self.value)
 
-        return refit
+        return PreparedClosedForm(problem, solve_for)

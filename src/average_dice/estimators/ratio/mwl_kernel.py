@@ -13,15 +13,17 @@ from dataclasses import dataclass
 import jax
 
 from average_dice.estimators._shared.kernel_loss import smallest_moments
-from average_dice.estimators._shared.linear_critic import CriticFeatures
-from average_dice.estimators.base import ClosedForm, Fit, Refit
-from average_dice.estimators.value_rules import PairRule, fit_of_pair_ratio, flow_normalised_pairs
+from average_dice.estimators._shared.ratio_fits import fit_of_pair_ratio
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import PairRule, flow_normalised_pairs
+from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.problem import Problem
-from average_dice.resampling import Draw, RowSums
+from average_dice.resampling import Resample, RowSums
 
 
 @dataclass(frozen=True)
-class KernelMWL(ClosedForm):
+class KernelMWL(Estimator):
     """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
 
     revision = 2
@@ -30,19 +32,19 @@ class KernelMWL(ClosedForm):
     ridge: float = 1e-6
     value: PairRule = flow_normalised_pairs
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        pairs = CriticFeatures.of(problem, self.num_features, key)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        pairs = LoggedStateActions.of(problem, self.num_features, key)
         tests = pairs.logged - problem.discount * pairs.after
         moments = RowSums(problem, tests, pairs.logged)
 
-        def refit(draw: Draw) -> Fit:
-            right = (1 - problem.discount) * draw.mean_over_episodes(pairs.start)
-            theta = smallest_moments(moments.mean(draw), right, pairs.penalty(self.ridge))
+        def solve_for(resample: Resample) -> Fit:
+            right = (1 - problem.discount) * resample.mean_over_episodes(pairs.start)
+            theta = smallest_moments(moments.mean(resample), right, pairs.penalty(self.ridge))
             return fit_of_pair_ratio(
-                draw.problem,
-                draw.of_rows(pairs.logged @ theta),
+                resample.problem,
+                resample.of_rows(pairs.logged @ theta),
                 lambda observations, actions: pairs.features(observations, actions) @ theta,
                 self.value,
             )
 
-        return refit
+        return PreparedClosedForm(problem, solve_for)

@@ -25,15 +25,17 @@ from jaxtyping import Array, Float
 
 from average_dice.errors import NotApplicable
 from average_dice.estimators._shared.network_inputs import NetworkInputs, mean_over, nth, pick, single
+from average_dice.estimators._shared.ratio_fits import fit_of_pair_ratio
 from average_dice.estimators._shared.resampled_copies import Copies, mean_seen
-from average_dice.estimators.base import Critic, Fit, TrainedEstimator
-from average_dice.estimators.value_rules import PairRule, Rows, fit_of_pair_ratio, flow_normalised_pairs, plain_pairs
-from average_dice.models import History
-from average_dice.models.learning_curves import LearningCurves
+from average_dice.estimators.base import TrainedEstimator
+from average_dice.estimators.results import Critic, Fit
+from average_dice.estimators.value_rules import PairRule, flow_normalised_pairs, plain_pairs
+from average_dice.models import training
+from average_dice.models.learning_curves import History, LearningCurves
 from average_dice.models.mlp import MLP
-from average_dice.models.training import Sample, Schedule, begin, train
-from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.models.training import Sample, Schedule, begin
+from average_dice.problem import Problem, Rows
+from average_dice.resampling import Resample
 
 Players = dict[str, Any]  # "q" and "zeta", networks, and "lam", a number
 Memory = dict[str, Players]  # "average", the running one, and "gradient", the last
@@ -107,8 +109,8 @@ class SaddlePoint(TrainedEstimator):
         """Minimax Q learning (Uehara, Huang & Jiang, 2020): its value is that of Q."""
         return SaddlePoint(Game(0.0, 0.0, 1.0, positive=False, normalises=False), None)
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    def train(
+        self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
         inputs = NetworkInputs.of(problem)
         rows = {**inputs.transitions, "g": single(self.goal(problem))}
@@ -122,31 +124,30 @@ class SaddlePoint(TrainedEstimator):
             "average_rate": self.average_rate,
         }
         players, batch_keys = begin(lambda key: self._players(rows["x"].shape[1], key), keys)
-        copies = Copies.of(problem, len(keys), draws)
+        copies = Copies.of(problem, len(keys), resamples)
         starts_seen = copies.starts(len(inputs.starts["x"]) // problem.dataset.num_episodes)
         curves = LearningCurves()
+        checkpoints = copies.num_checkpoints(self.num_checkpoints)
 
         def record(step: int, players: Players, memory: Memory) -> None:
-            ratios, direct, losses = _looked_at(memory["average"], rows, inputs.starts, starts_seen, settings)
+            ratios, direct, losses = _at_checkpoint(memory["average"], rows, inputs.starts, starts_seen, settings)
             direct = inputs.unit * np.asarray(direct, np.float64)
-            curves.add(step, self._values(copies.draws, np.asarray(ratios, np.float64), direct), losses)
+            curves.add(step, self._values(copies.resamples, np.asarray(ratios, np.float64), direct), losses)
 
-        _, memory = train(
+        _, memory = training.train(
             update_step,
             players,
             {"average": players, "gradient": jax.tree.map(jnp.zeros_like, players)},
             (rows, inputs.starts),
             settings,
-            Schedule(
-                self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_checkpoints), momentum=0.0
-            ),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, checkpoints, momentum=0.0),
             keys=batch_keys,
             record=record,
             samples=(copies.rows, starts_seen),
         )
         return [
-            self._fit(problem, draw, nth(memory["average"], seed), inputs, settings, curves.of(seed))
-            for seed, draw in enumerate(copies.draws)
+            self._fit(problem, resample, nth(memory["average"], copy), inputs, settings, curves.of(copy))
+            for copy, resample in enumerate(copies.resamples)
         ]
 
     def _players(self, width: int, key: jax.Array) -> Players:
@@ -157,20 +158,20 @@ class SaddlePoint(TrainedEstimator):
             "lam": jnp.zeros(()),
         }
 
-    def _values(self, draws: list[Draw], ratios: np.ndarray, direct: np.ndarray) -> np.ndarray:
+    def _values(self, resamples: list[Resample], ratios: np.ndarray, direct: np.ndarray) -> np.ndarray:
         if self.value is None:
             return direct
         return np.array(
             [
-                np.mean(self.value(draw.problem, draw.of_rows(ratio)) * draw.problem.dataset.reward)
-                for draw, ratio in zip(draws, ratios, strict=True)
+                np.mean(self.value(resample.problem, resample.of_rows(ratio)) * resample.problem.dataset.reward)
+                for resample, ratio in zip(resamples, ratios, strict=True)
             ]
         )
 
     def _fit(
         self,
         problem: Problem,
-        draw: Draw,
+        resample: Resample,
         players: Players,
         inputs: NetworkInputs,
         settings: dict[str, float],
@@ -180,8 +181,8 @@ class SaddlePoint(TrainedEstimator):
             return np.asarray(zeta(players, inputs.encode(observations, actions), settings), np.float64)
 
         if self.value is not None:
-            rows = draw.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
-            return fit_of_pair_ratio(draw.problem, rows, ratio, self.value, history)
+            rows = resample.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
+            return fit_of_pair_ratio(resample.problem, rows, ratio, self.value, history)
         if not np.isfinite(history.value[-1]):
             raise NotApplicable("training diverged: lower the learning rate")
 
@@ -218,7 +219,7 @@ def objective(
     return at_start + lam + jnp.mean(ratio * balance + penalties)
 
 
-def _flat(choices: Float[Array, "row draw input"]) -> Float[Array, "choice input"]:
+def _flat(choices: Float[Array, "row resample input"]) -> Float[Array, "choice input"]:
     return choices.reshape(-1, choices.shape[-1])
 
 
@@ -229,7 +230,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[Players, Memory]:
-    """Q and λ go down, ζ goes up, each along 2 g_t − g_{t−1}."""
+    """Q and λ descend, ζ ascends, each along 2 g_t − g_{t−1}."""
     rows, starts = minibatches
     after, after_weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": after_weight}
@@ -242,7 +243,7 @@ def update_step(
 
 
 @jax.jit
-def _looked_at(
+def _at_checkpoint(
     players: Players,
     rows: dict[str, Array],
     starts: dict[str, Array],

@@ -9,7 +9,7 @@ It needs π but not μ, and estimates the whole of J.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,18 +17,22 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from average_dice.estimators._shared.network_inputs import NetworkInputs, mean_over, nth, pick, single
+from average_dice.estimators._shared.ratio_fits import fit_of_pair_ratio
 from average_dice.estimators._shared.resampled_copies import Copies, mean_seen
-from average_dice.estimators._shared.target_network import doubts, soft_update
-from average_dice.estimators.base import Fit, TrainedEstimator
-from average_dice.estimators.value_rules import PairRule, fit_of_pair_ratio, plain_pairs
+from average_dice.estimators._shared.target_network import short_training, soft_update
+from average_dice.estimators.base import TrainedEstimator
+from average_dice.estimators.results import Fit
+from average_dice.estimators.value_rules import PairRule, plain_pairs
 from average_dice.features.scaling import mean_and_std
+from average_dice.models import training
 from average_dice.models.learning_curves import LearningCurves
 from average_dice.models.mlp import MLP
-from average_dice.models.training import Sample, Schedule, begin, train
+from average_dice.models.training import Sample, Schedule, begin
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.resampling import Resample
 
-LOSS_WEIGHTS = {"after": 1.0, "action": 1.0, "reward": 0.1}
+LOSS_WEIGHTS = {"after": 1.0, "action": 1.0, "reward": 0.1}  # those of the paper
+ENCODER_SHARE = 0.3  # of the steps of the successor features, as in the paper: 30,000 and 100,000
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,20 @@ class SRDICE(TrainedEstimator):
     ridge: float = 1e-6
     value: PairRule = plain_pairs
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+        encoder = max(1, round(ENCODER_SHARE * num_steps))
+        options = {"encoder_steps": encoder, **options}
+        return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
+
+    def train(
+        self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
         inputs = NetworkInputs.of(problem)
         encoder_keys, successor_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
-        copies = Copies.of(problem, len(keys), draws)
+        copies = Copies.of(problem, len(keys), resamples)
         encoders = self._encoders(problem, inputs, copies, encoder_keys)
         phi = np.asarray(_outputs(encoders, inputs.transitions["x"]))
-        seen = [draw.of_rows(features) for draw, features in zip(copies.draws, phi, strict=True)]
+        seen = [resample.of_rows(features) for resample, features in zip(copies.resamples, phi, strict=True)]
         grams = np.stack([np.einsum("nf,ng->fg", one, one, dtype=np.float64) / len(one) for one in seen])
         grams += self.ridge * np.eye(self.num_features)
         starts = inputs.choices(problem.start_observation)
@@ -69,8 +78,8 @@ class SRDICE(TrainedEstimator):
 
         def record(step: int, networks: MLP, memory: Any) -> None:
             values = [
-                np.mean(self.value(draw.problem, features @ solution) * draw.problem.dataset.reward)
-                for draw, features, solution in zip(copies.draws, seen, coefficients(networks), strict=True)
+                np.mean(self.value(resample.problem, features @ solution) * resample.problem.dataset.reward)
+                for resample, features, solution in zip(copies.resamples, seen, coefficients(networks), strict=True)
             ]
             curves.add(
                 self.encoder_steps + step, np.array(values), _losses(networks, encoders, rows, settings)
@@ -80,31 +89,33 @@ class SRDICE(TrainedEstimator):
         networks, batch_keys = begin(
             lambda key: MLP(width, self.hidden, num_outputs=self.num_features, key=key), successor_keys
         )
-        networks, _ = train(
+        networks, _ = training.train(
             update_step,
             networks,
-            {"slow": networks, "encoder": encoders},
+            {"target": networks, "encoder": encoders},
             (rows,),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_checkpoints)),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.num_checkpoints(self.num_checkpoints)),
             keys=batch_keys,
             record=record,
             samples=(copies.rows,),
         )
         solutions = coefficients(networks)
 
-        def fit(seed: int, draw: Draw) -> Fit:
-            encoder = nth(encoders, seed)
+        too_short = short_training(self.num_steps, self.target_rate, problem.discount)
+
+        def fit(copy: int, resample: Resample) -> Fit:
+            encoder = nth(encoders, copy)
 
             def ratio(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
                 features = jax.vmap(encoder)(inputs.encode(observations, actions))
-                return np.asarray(features, np.float64) @ solutions[seed]
+                return np.asarray(features, np.float64) @ solutions[copy]
 
-            rows = draw.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
-            found = fit_of_pair_ratio(draw.problem, rows, ratio, self.value, curves.of(seed))
-            return replace(found, notes=(*found.notes, *doubts(self.num_steps, self.target_rate, problem.discount)))
+            rows = resample.of_rows(ratio(problem.dataset.observation, problem.dataset.action))
+            found = fit_of_pair_ratio(resample.problem, rows, ratio, self.value, curves.of(copy))
+            return replace(found, notes=(*found.notes, *too_short))
 
-        return [fit(seed, draw) for seed, draw in enumerate(copies.draws)]
+        return [fit(copy, resample) for copy, resample in enumerate(copies.resamples)]
 
     def _encoders(self, problem: Problem, inputs: NetworkInputs, copies: Copies, keys: Sequence[jax.Array]) -> MLP:
         """Stage 1: one trained φ for each key."""
@@ -131,7 +142,7 @@ class SRDICE(TrainedEstimator):
             }
 
         networks, batch_keys = begin(make, keys)
-        trained, _ = train(
+        trained, _ = training.train(
             encoder_update,
             networks,
             jnp.zeros(len(keys)),
@@ -159,10 +170,10 @@ def encoder_update(
     return jax.grad(loss)(networks), memory
 
 
-def successor_loss(network: MLP, slow: MLP, encoder: MLP, rows: dict[str, Array], start: Array) -> Float[Array, ""]:
+def successor_loss(network: MLP, target: MLP, encoder: MLP, rows: dict[str, Array], start: Array) -> Float[Array, ""]:
     """½ E ‖ψ(s,a) − (1 − γ) φ(s,a) − γ m ψ̄(s′,π)‖²."""
     phi = jax.vmap(encoder)(rows["x"])
-    after = mean_over(slow, rows["after"], rows["after_weight"])
+    after = mean_over(target, rows["after"], rows["after_weight"])
     errors = jax.vmap(network)(rows["x"]) - start * phi - rows["m"][:, None] * after
     return 0.5 * jnp.mean(jnp.sum(errors**2, axis=1))
 
@@ -174,13 +185,13 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, dict[str, Any]]:
-    """The semi-gradient of the successor features, and their slow copy after its step."""
+    """The semi-gradient of the successor features, and their target network after its step."""
     (rows,) = minibatches
-    slow, encoder = memory["slow"], memory["encoder"]
+    target, encoder = memory["target"], memory["encoder"]
     after, after_weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": after_weight}
-    gradient = jax.grad(successor_loss)(network, slow, encoder, rows, settings["start"])
-    return gradient, {"slow": soft_update(slow, network, settings["target_rate"]), "encoder": encoder}
+    gradient = jax.grad(successor_loss)(network, target, encoder, rows, settings["start"])
+    return gradient, {"target": soft_update(target, network, settings["target_rate"]), "encoder": encoder}
 
 
 @jax.jit

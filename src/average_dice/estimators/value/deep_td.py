@@ -1,4 +1,4 @@
-"""Off-policy TD: a network for q, semi-gradient updates, next actions from π, a slow copy for the targets.
+"""Off-policy TD: a network for q, semi-gradient updates, next actions from π, a target network.
 
     minimise ½ E[(q(s,a) − (1 − γ) r − γ m q̄(s′,π))²],      q̄ ← q̄ + τ (q − q̄),      Ĵ = E[q(s₀,π)]
 
@@ -17,14 +17,16 @@ from jaxtyping import Array
 from average_dice.errors import NotApplicable
 from average_dice.estimators._shared.network_inputs import NetworkInputs, mean_over, nth, pick
 from average_dice.estimators._shared.resampled_copies import Copies, mean_seen
-from average_dice.estimators._shared.target_network import doubts, soft_update
-from average_dice.estimators.base import Critic, Fit, TrainedEstimator
-from average_dice.models import History
-from average_dice.models.learning_curves import LearningCurves
+from average_dice.estimators._shared.target_network import short_training, soft_update
+from average_dice.estimators.base import TrainedEstimator
+from average_dice.estimators.results import Critic, Fit
+from average_dice.models import training
+from average_dice.models.learning_curves import History, LearningCurves
 from average_dice.models.mlp import MLP
-from average_dice.models.training import Sample, Schedule, begin, train
+from average_dice.models.training import Sample, Schedule, begin
+from average_dice.notes import Note
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.resampling import Resample
 
 
 @dataclass(frozen=True)
@@ -38,40 +40,40 @@ class DeepTD(TrainedEstimator):
     num_steps: int = 10_000
     num_checkpoints: int = 50
 
-    def fit_many(
-        self, problem: Problem, *, keys: Sequence[jax.Array], draws: Sequence[Draw] | None = None
+    def train(
+        self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
         inputs = NetworkInputs.of(problem)
         settings = {"target_rate": self.target_rate, "reward": 1 - problem.discount}
         width = inputs.transitions["x"].shape[1]
         networks, batch_keys = begin(lambda key: MLP(width, self.hidden, key=key), keys)
         starts = inputs.choices(problem.start_observation)
-        copies = Copies.of(problem, len(keys), draws)
+        copies = Copies.of(problem, len(keys), resamples)
         starts_seen = copies.starts()
         curves = LearningCurves()
 
-        def record(step: int, networks: MLP, slow: MLP) -> None:
+        def record(step: int, networks: MLP, target: MLP) -> None:
             curves.add(
                 step,
                 inputs.unit * np.asarray(_values(networks, *starts, starts_seen), np.float64),
                 _losses(networks, inputs.transitions, settings),
             )
 
-        networks, _ = train(
+        networks, _ = training.train(
             update_step,
             networks,
             networks,
             (inputs.transitions,),
             settings,
-            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.looks(self.num_checkpoints)),
+            Schedule(self.learning_rate, self.batch_size, self.num_steps, copies.num_checkpoints(self.num_checkpoints)),
             keys=batch_keys,
             record=record,
             samples=(copies.rows,),
         )
-        notes = doubts(self.num_steps, self.target_rate, problem.discount)
-        return [self._fit(nth(networks, seed), inputs, curves.of(seed), notes) for seed in range(len(keys))]
+        notes = short_training(self.num_steps, self.target_rate, problem.discount)
+        return [self._fit(nth(networks, copy), inputs, curves.of(copy), notes) for copy in range(len(keys))]
 
-    def _fit(self, network: MLP, inputs: NetworkInputs, history: History, notes: tuple[str, ...]) -> Fit:
+    def _fit(self, network: MLP, inputs: NetworkInputs, history: History, notes: tuple[Note, ...]) -> Fit:
         value = float(history.value[-1])
         if not np.isfinite(value):
             raise NotApplicable("training diverged: lower the learning rate")
@@ -98,7 +100,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, MLP]:
-    """The semi-gradient, and the slow copy after its step."""
+    """The semi-gradient, and the target network after its step."""
     (rows,) = minibatches
     after, weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": weight}

@@ -12,46 +12,47 @@ import jax
 import numpy as np
 
 from average_dice.errors import NotApplicable
-from average_dice.estimators._shared.linear_critic import bounds
-from average_dice.estimators.base import ClosedForm, Fit, Refit
-from average_dice.estimators.value_rules import NO_OVERLAP, Rows
-from average_dice.features.logged_states import StateFeatures
+from average_dice.estimators._shared.linear_critic import NO_SOLUTION
+from average_dice.estimators._shared.ratio_fits import NO_OVERLAP
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.features.logged_states import LoggedStates
 from average_dice.models.linear_systems import solve
-from average_dice.problem import Problem
-from average_dice.resampling import Draw, RowSums
+from average_dice.problem import Problem, Rows
+from average_dice.resampling import Resample, RowSums
 
 
 @dataclass(frozen=True)
-class EmphaticTD(ClosedForm):
+class EmphaticTD(Estimator):
     """On `num_features` Fourier features of the state with penalty `ridge`."""
 
     num_features: int = 300
     ridge: float = 1e-3
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         log_weight = log_emphasis(problem) + problem.log_ratio
         if not np.isfinite(log_weight).any():
             raise NotApplicable(NO_OVERLAP)
         weight = np.exp(log_weight - log_weight.max())
-        states = StateFeatures.of(problem, self.num_features, key)
+        states = LoggedStates.of(problem, self.num_features, key)
         change = states.logged - problem.discount * states.after
         weighted = weight[:, None] * states.logged
         differences = RowSums(problem, weighted, change)
         rewards = RowSums(problem, weighted, problem.dataset.reward[:, None])
-        low, high = bounds(problem)
+        low, high = problem.value_bounds
 
-        def refit(draw: Draw) -> Fit:
-            mean_weight = float(draw.of_rows(weight).mean())
+        def solve_for(resample: Resample) -> Fit:
+            mean_weight = float(resample.of_rows(weight).mean())
             if mean_weight == 0:
                 raise NotApplicable(NO_OVERLAP)
-            left = differences.mean(draw) / mean_weight + states.penalty(self.ridge)
-            right = (1 - problem.discount) * rewards.mean(draw)[:, 0] / mean_weight
+            left = differences.mean(resample) / mean_weight + states.penalty(self.ridge)
+            right = (1 - problem.discount) * rewards.mean(resample)[:, 0] / mean_weight
             theta = solve(left, right)
             if not np.isfinite(theta).all():
-                raise NotApplicable("its linear system has no finite solution")
-            return Fit(float(draw.mean_over_episodes(np.clip(states.start @ theta, low, high))))
+                raise NotApplicable(NO_SOLUTION)
+            return Fit(float(resample.mean_over_episodes(np.clip(states.start @ theta, low, high))))
 
-        return refit
+        return PreparedClosedForm(problem, solve_for)
 
 
 def log_emphasis(problem: Problem) -> Rows:

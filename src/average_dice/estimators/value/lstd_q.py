@@ -2,22 +2,24 @@
 
     E[φ(s,a) (φ(s,a) − γ m φ(s′,π))ᵀ] θ = (1 − γ) E[φ(s,a) r],       φ(s,π) = E_{a∼π}[φ(s,a)]
 
-(Lagoudakis & Parr, 2003.) It needs π but not μ, and bootstraps beyond the cut: it estimates the whole of J.
+(Lagoudakis & Parr, 2003.) It needs π but not μ. It bootstraps after truncation, and so estimates the whole of J.
 """
 
 from dataclasses import dataclass
 
 import jax
 
-from average_dice.estimators._shared.linear_critic import CriticFeatures, bounds
-from average_dice.estimators.base import ClosedForm, Fit, Refit
+from average_dice.estimators._shared.linear_critic import fit_of_critic
+from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
+from average_dice.estimators.results import Fit
+from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.models.linear_systems import solve
 from average_dice.problem import Problem
-from average_dice.resampling import Draw, RowSums
+from average_dice.resampling import Resample, RowSums
 
 
 @dataclass(frozen=True)
-class LSTDQ(ClosedForm):
+class LSTDQ(Estimator):
     """On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow."""
 
     revision = 2
@@ -25,14 +27,13 @@ class LSTDQ(ClosedForm):
     num_features: int = 200
     ridge: float = 1e-3
 
-    def prepare(self, problem: Problem, *, key: jax.Array) -> Refit:
-        linear = CriticFeatures.of(problem, self.num_features, key)
-        differences = RowSums(problem, linear.logged, linear.logged - problem.discount * linear.after)
-        rewards = RowSums(problem, linear.logged, (1 - problem.discount) * problem.dataset.reward[:, None])
-        low, high = bounds(problem)
+    def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        features = LoggedStateActions.of(problem, self.num_features, key)
+        differences = RowSums(problem, features.logged, features.logged - problem.discount * features.after)
+        rewards = RowSums(problem, features.logged, (1 - problem.discount) * problem.dataset.reward[:, None])
 
-        def refit(draw: Draw) -> Fit:
-            theta = solve(differences.mean(draw) + linear.penalty(self.ridge), rewards.mean(draw)[:, 0])
-            return linear.fit_of_values(theta, low, high, draw)
+        def solve_for(resample: Resample) -> Fit:
+            theta = solve(differences.mean(resample) + features.penalty(self.ridge), rewards.mean(resample)[:, 0])
+            return fit_of_critic(features, theta, problem.value_bounds, resample)
 
-        return refit
+        return PreparedClosedForm(problem, solve_for)

@@ -1,0 +1,143 @@
+"""The critics of the blend: one for each ridge on each draw of features, each with its own sampling error.
+
+The error of a critic by episode is v(s₀) + ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from average_dice.estimators._shared.bounded_td import BoundedTD, Solution
+from average_dice.estimators._shared.linear_critic import linear_critic
+from average_dice.estimators._shared.ratio_fits import added_by_episode
+from average_dice.estimators.results import Critic
+from average_dice.features.logged_state_actions import LoggedStateActions
+from average_dice.problem import Episodes, Problem, Rows
+from average_dice.resampling import Resample
+
+RowWeights = Callable[[Problem], Rows]
+
+PARTS = (0.1, 0.25, 0.5, 0.75)  # quantiles of the steps of all rows: five parts of the episode, the first ones shorter
+
+
+def evenly(problem: Problem) -> Rows:
+    """Every row counts the same."""
+    return np.ones(problem.dataset.num_transitions)
+
+
+def discounted(problem: Problem) -> Rows:
+    """γᵗ: rows count as they do in J.
+
+    Where π acts like the log, TD is a contraction in this norm, and rewards that γᵗ no longer sees do not disturb it.
+    """
+    return problem.discount**problem.dataset.step
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredCritic:
+    """A critic's values at the starts, its TD errors on the rows, and its own sampling error by episode.
+
+    `unsettled`: by how much its value moves between solutions that did not converge; 0 if they did.
+    """
+
+    start: Episodes
+    td_error: Rows
+    error: Episodes
+    unsettled: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Critics:
+    """The equations of all critics on a log, and the solutions of the first of them on the whole log."""
+
+    problem: Problem
+    ridges: tuple[float, ...]
+    equations: list[BoundedTD]
+    first: list[Solution]
+
+    @staticmethod
+    def of(
+        problem: Problem,
+        num_features: int,
+        weights: tuple[RowWeights, ...],
+        ridges: tuple[float, ...],
+        clock: float,
+        key: jax.Array,
+    ) -> "Critics":
+        """Equations for each of the weights of rows; and one more that sees the step, where TD errors depend on it."""
+
+        def equations_of(number: int, weight: RowWeights, *, with_step: bool = False) -> BoundedTD:
+            key_of = jax.random.fold_in(key, number)
+            features = LoggedStateActions.of(problem, num_features, key_of, with_step=with_step)
+            return BoundedTD.of(problem, features, weight(problem))
+
+        equations = [equations_of(number, weight) for number, weight in enumerate(weights)]
+        whole = Resample.everything(problem)
+        first = equations[0].solve(ridges, whole)
+        dependence = min(step_dependence(problem, one.td_error) for one in scored(equations[0], first, whole))
+        if dependence > clock:
+            equations.append(equations_of(len(equations), evenly, with_step=True))
+        return Critics(problem, ridges, equations, first)
+
+    def learn(self, resample: Resample) -> tuple[list[ScoredCritic], Critic]:
+        """All critics of a resample; and the mean over ridges on the first features, to be asked about any state."""
+        rest = self.equations if resample.chosen is not None else self.equations[1:]
+        solutions = [one.solve(self.ridges, resample) for one in rest]
+        solutions = solutions if resample.chosen is not None else [self.first, *solutions]
+        critics = [
+            critic
+            for one, solved in zip(self.equations, solutions, strict=True)
+            for critic in scored(one, solved, resample)
+        ]
+        mean = np.mean([solution.theta for solution in solutions[0]], axis=0)
+        first = self.equations[0]
+        return critics, linear_critic(first.features, mean, (first.low, first.high))
+
+
+def scored(equations: BoundedTD, solutions: list[Solution], resample: Resample) -> list[ScoredCritic]:
+    """A critic for each solution, with its errors."""
+    features, low, high = equations.features, equations.low, equations.high
+    thetas = np.column_stack([solution.theta for solution in solutions])
+    after = np.column_stack([solution.after for solution in solutions])
+    start = features.start @ thetas
+    moves = (start > low) & (start < high)  # a value at a bound does not respond to a row
+    pulls = features.start.T @ (moves * resample.counts[:, None]) / resample.counts.sum()
+    responses = [solution.system.solve_transposed(pull) for solution, pull in zip(solutions, pulls.T, strict=True)]
+    on_rows = features.logged @ np.column_stack([thetas, *responses])
+    logged, response = on_rows[:, : len(solutions)], on_rows[:, len(solutions) :]
+    target = equations.reward[:, None] + equations.continues[:, None] * np.clip(after, low, high)
+    td_error = resample.of_rows(target - np.clip(logged, low, high))
+    counted = equations.unit(resample) * equations.weights[:, None]
+    error = resample.of_rows(counted * response * (target - logged))
+    start = resample.of_episodes(np.clip(start, low, high))
+    return [
+        ScoredCritic(
+            start[:, one],
+            td_error[:, one],
+            added_by_episode(resample.problem, error[:, one]),
+            _spread(resample.mean_over_episodes(np.clip(features.start @ solution.unsettled, low, high))),
+        )
+        for one, solution in enumerate(solutions)
+    ]
+
+
+def step_dependence(problem: Problem, td_error: Rows) -> float:
+    """By how many standard errors, over episodes, the mean TD error differs from 0 in some part of the episode.
+
+    The TD errors of a critic of states and actions average to 0 in every part, unless what it cannot see depends on the
+    step.
+    """
+    data = problem.dataset
+    parts = np.searchsorted(np.quantile(data.step, PARTS), data.step, side="right")
+    largest = 0.0
+    for part in np.unique(parts):
+        sums = problem.by_episode(np.where(parts == part, td_error, 0.0))
+        error = float(sums.std(ddof=1)) / np.sqrt(len(sums)) if len(sums) > 1 else 0.0
+        largest = max(largest, abs(float(sums.mean())) / error if error > 0 else 0.0)
+    return largest
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0

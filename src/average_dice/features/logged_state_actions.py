@@ -1,0 +1,118 @@
+"""Features of the states and actions of a log: φ(s, a), and its means under π at the next states and at the starts."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from average_dice.errors import PolicyError
+from average_dice.features.state_action import StateActionFeatures
+from average_dice.policies.base import WeightedActions
+from average_dice.problem import Problem
+from average_dice.randomness import generator_from, key_name
+
+# π's continuous actions that are drawn at each state. Every method and every seed uses the same ones, so that two
+# results do not differ by them.
+NUM_ACTIONS_DRAWN = 8
+ACTIONS_SEED = 20251
+
+
+def target_actions(problem: Problem, observations: np.ndarray) -> WeightedActions:
+    """π's actions at these observations: all of them with their probabilities, or a few that are drawn."""
+    generator = np.random.default_rng(ACTIONS_SEED)
+    return problem.target_actions(observations, num_draws=NUM_ACTIONS_DRAWN, generator=generator)
+
+
+def number_of_actions(problem: Problem) -> int | None:
+    """The number of π's discrete actions; None if actions are continuous."""
+    if not problem.dataset.is_discrete:
+        return None
+    actions, _ = target_actions(problem, problem.start_observation[:1])
+    number, seen = int(actions.max()) + 1, int(problem.dataset.action.max())
+    if seen >= number:
+        raise PolicyError(
+            f"the log has action {seen}, the policy has actions 0 to {number - 1}. "
+            "Give the policy that belongs to this log."
+        )
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedStateActions:
+    """The features on the rows of the log, in float64.
+
+    `with_step`: the features see the step, too, as one more number beside the observation.
+    """
+
+    problem: Problem
+    features: StateActionFeatures
+    with_step: bool
+    logged: Float[np.ndarray, "transition feature"]  # φ(s, a)
+    after: Float[np.ndarray, "transition feature"]  # E_π[φ(s′, a)], zero where the episode terminated
+    start: Float[np.ndarray, "episode feature"]  # E_π[φ(s₀, a)]
+
+    @staticmethod
+    def of(problem: Problem, num_features: int, key: jax.Array, *, with_step: bool = False) -> "LoggedStateActions":
+        """`num_features` random cosines; made once for each problem, number and key."""
+
+        def make() -> LoggedStateActions:
+            data = problem.dataset
+            inputs = _with_step(data.observation, data.step) if with_step else data.observation
+            number = number_of_actions(problem)
+            features = StateActionFeatures.draw(inputs, data.action, number, num_features, generator_from(key))
+
+            def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
+                return _mean_under_target(problem, features, observations, step if with_step else None)
+
+            after = mean(data.next_observation, data.step + 1)
+            return LoggedStateActions(
+                problem,
+                features,
+                with_step,
+                features(inputs, data.action),
+                np.where(data.terminated[:, None], 0.0, after),
+                mean(problem.start_observation, np.zeros(data.num_episodes)),
+            )
+
+        return problem.once((LoggedStateActions, num_features, key_name(key), with_step), make)
+
+    def expected(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
+        """E_π[φ(s, a)] at any states, at step 0 if the features see the step."""
+        step = np.zeros(len(observations)) if self.with_step else None
+        return _mean_under_target(self.problem, self.features, observations, step)
+
+    def penalty(self, ridge: float) -> Float[np.ndarray, "feature feature"]:
+        """λ I, without the constant."""
+        return np.diag(np.where(self.features.free, 0.0, ridge))
+
+    def add_products(
+        self, matrix: np.ndarray, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]
+    ) -> None:
+        """Adds Σ weight φ φ′ᵀ over these rows to the matrix."""
+        if self.features.codes is None:
+            matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
+            return
+        # φ of a discrete action is φ(s) times its code: one product of φ(s) serves every block.
+        action = self.problem.dataset.action[rows]
+        size, shared = self.features.states.size, self.features.codes[0, 0]
+        for number, code in enumerate(self.features.codes):
+            here = rows[action == number]
+            if not len(here):
+                continue
+            states = self.logged[here, :size] * (weight[action == number] / shared)[:, None]
+            found = states.T @ self.after[here]
+            for block, part in enumerate(code):
+                if part:
+                    matrix[block * size : (block + 1) * size] += part * found
+
+
+def _with_step(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return np.column_stack([observations, step])
+
+
+def _mean_under_target(
+    problem: Problem, features: StateActionFeatures, observations: np.ndarray, step: np.ndarray | None
+) -> Float[np.ndarray, "row feature"]:
+    inputs = observations if step is None else _with_step(observations, step)
+    return features.expected(inputs, *target_actions(problem, observations))
