@@ -306,7 +306,7 @@ def support_hole() -> ExactMDP:
     )
 
 
-def tiny(cut: int = 3) -> ExactMDP:
+def tiny(truncation: int = 3) -> ExactMDP:
     """Two states, probabilities in quarters, termination and a cut: small enough to log every trajectory."""
     return ExactMDP(
         name="tiny",
@@ -316,7 +316,7 @@ def tiny(cut: int = 3) -> ExactMDP:
         target=np.array([[0.25, 0.75], [0.6, 0.4]]),
         behaviour=np.full((2, 2), 0.5),
         discount=0.9,
-        truncation=cut,
+        truncation=truncation,
     )
 
 

@@ -1,4 +1,4 @@
-"""compare: which policy earns more, on the same draws of episodes."""
+"""compare: which policy earns more, on the same bootstrap resamples."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def found():
         "good": replace(MDP, target=good).value,
         "bad": replace(MDP, target=1 - good).value,
     }
-    return ad.compare(MDP.sample(150, seed=0), policies, 0.9, num_draws=15), truths
+    return ad.compare(MDP.sample(150, seed=0), policies, 0.9, bootstrap=15), truths
 
 
 def test_differences_contain_the_truth_and_tell_good_from_bad(found):
@@ -72,4 +72,4 @@ def test_bad_input():
     with pytest.raises(ad.SettingError, match="choose another"):
         ad.compare(log, {"behaviour": MDP.policy}, 0.9)
     with pytest.raises(ad.SettingError, match="at least two draws"):
-        ad.compare(log, {"one": MDP.policy}, 0.9, num_draws=1)
+        ad.compare(log, {"one": MDP.policy}, 0.9, bootstrap=1)

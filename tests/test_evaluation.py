@@ -19,7 +19,7 @@ CLOSED = "average-reward,behaviour-return,average-dice-tabular,average-dice-line
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return ad.evaluate(MDP.sample(50, seed=0), MDP.policy, 0.9, estimators=CLOSED, num_draws=8, seed=3)
+    return ad.evaluate(MDP.sample(50, seed=0), MDP.policy, 0.9, estimators=CLOSED, bootstrap=8, seed=3)
 
 
 def test_each_estimate_is_the_value_of_its_method(evaluation):
@@ -31,7 +31,7 @@ def test_each_estimate_is_the_value_of_its_method(evaluation):
 
 def test_baselines_by_hand():
     log = MDP.sample(50, seed=0)
-    found = ad.evaluate(log, None, 0.9, estimators="average-reward,behaviour-return", num_draws=0).estimates
+    found = ad.evaluate(log, None, 0.9, estimators="average-reward,behaviour-return", bootstrap=0).estimates
     assert found["average-reward"].value == pytest.approx(np.mean(log.reward))
     returns = [
         sum(0.9**t * r for t, r in enumerate(log.reward[start : start + length]))
@@ -66,7 +66,7 @@ def test_what_does_not_apply_is_said_and_the_rest_goes_on():
     columns = columns_of(MDP.sample(50, seed=0))
     del columns["behaviour_log_prob"]
     found = ad.evaluate(
-        ad.LoggedDataset(**columns), MDP.policy, 0.9, estimators="recommended,wpdis,behaviour-return", num_draws=0
+        ad.LoggedDataset(**columns), MDP.policy, 0.9, estimators="recommended,wpdis,behaviour-return", bootstrap=0
     )
     assert found.estimates["wpdis"].value is None
     assert found.estimates["wpdis"].notes[0].startswith("not applicable, because it needs μ")
@@ -94,7 +94,7 @@ def test_names():
 def test_methods_of_ones_own_making():
     log = MDP.sample(50, seed=0)
     mine = ad.AverageDICE(labels=plain)
-    found = ad.evaluate(log, MDP.policy, 0.9, estimators={"mine": mine}, num_draws=0)
+    found = ad.evaluate(log, MDP.policy, 0.9, estimators={"mine": mine}, bootstrap=0)
     expected = mine.fit(ad.Problem(log, MDP.policy, 0.9), key=jax.random.key(0)).value
     assert found.estimates["mine"].value == expected
     assert "★" not in str(found)
@@ -110,7 +110,7 @@ def test_small_and_large_values_can_be_read():
     columns = columns_of(log)
     for factor in (1e-7, 1e20):
         scaled = ad.LoggedDataset(**columns | {"reward": log.reward * factor})
-        found = ad.evaluate(scaled, MDP.policy, 0.9, num_draws=0)
+        found = ad.evaluate(scaled, MDP.policy, 0.9, bootstrap=0)
         assert f"{found.recommended_estimate.value:.4g}" in str(found)
 
 
@@ -126,12 +126,12 @@ def test_the_verdict_looks_at_the_recommended_estimate(evaluation):
 def test_intervals_have_the_level_asked_for():
     log = MDP.sample(50, seed=0)
     wide, narrow = (
-        ad.evaluate(log, MDP.policy, 0.9, estimators="wis", level=level, num_draws=100).estimates["wis"]
+        ad.evaluate(log, MDP.policy, 0.9, estimators="wis", level=level, bootstrap=100).estimates["wis"]
         for level in (0.9, 0.5)
     )
     assert wide.level == 0.9
     assert wide.lower < narrow.lower < narrow.value < narrow.upper < wide.upper
-    none = ad.evaluate(log, MDP.policy, 0.9, estimators="wis", num_draws=0).estimates["wis"]
+    none = ad.evaluate(log, MDP.policy, 0.9, estimators="wis", bootstrap=0).estimates["wis"]
     assert none.lower is none.upper is none.level is None
     assert "no interval" in none.notes[-1]
 
@@ -141,18 +141,18 @@ def test_a_map_of_states(evaluation):
     assert len(states.x) == len(states.y) == len(states.ratio) == 400
     assert "of the variance" in states.axes[0]
     log = MDP.sample(50, seed=0)
-    chosen = ad.evaluate(log, MDP.policy, 0.9, estimators="average-dice-tabular", num_draws=0, features=(0, 3)).states
+    chosen = ad.evaluate(log, MDP.policy, 0.9, estimators="average-dice-tabular", bootstrap=0, features=(0, 3)).states
     assert chosen.axes == ("observation 0", "observation 3")
     assert set(chosen.x) <= {0.0, 1.0}
     with pytest.raises(ad.SettingError, match="features must lie between 0 and 4"):
-        ad.evaluate(log, MDP.policy, 0.9, num_draws=0, features=(0, 5))
+        ad.evaluate(log, MDP.policy, 0.9, bootstrap=0, features=(0, 5))
 
 
 def test_doubts_are_said():
     log = MDP.sample(50, seed=0)
     columns = columns_of(log)
     wrong = ad.LoggedDataset(**columns | {"behaviour_log_prob": log.behaviour_log_prob - 3})
-    notes = ad.evaluate(wrong, MDP.policy, 0.9, num_draws=0).recommended_estimate.notes
+    notes = ad.evaluate(wrong, MDP.policy, 0.9, bootstrap=0).recommended_estimate.notes
     assert any("check both log-probabilities" in note for note in notes)
-    fine = ad.evaluate(log, MDP.policy, 0.9, num_draws=0).recommended_estimate.notes
+    fine = ad.evaluate(log, MDP.policy, 0.9, bootstrap=0).recommended_estimate.notes
     assert not any("check" in note for note in fine)

@@ -8,7 +8,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import plain_value, product_on_state_and_step
-from average_dice.labels import HeldAtTruncation, as_logged, log_uncensored_at_step, plain, self_normalised
+from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
 from average_dice.models import Table
 from conftest import columns_of
 from exact_mdps import ALL, ExactMDP, sticky_chain, tiny
@@ -43,10 +43,10 @@ def test_a_log_cut_at_many_lengths_says_the_same_as_one_cut_at_the_longest(label
     """π dies more often than μ, and episodes are cut early at random: the dead must not count for too much."""
     mdp = dying()
     problem = ad.Problem(cut_at_random(mdp, 20_000, seed=0), mdp.policy, mdp.discount)
-    assert np.exp(log_uncensored_at_step(problem)[-1]) == pytest.approx(1 / mdp.truncation, rel=0.2)
+    assert np.exp(problem.log_uncensored_at_step[-1]) == pytest.approx(1 / mdp.truncation, rel=0.2)
     # Each step's labels, over the share still watched, must carry the mass that π has at that step.
     product, step = (
-        np.exp(labels(problem) - log_uncensored_at_step(problem)[problem.dataset.step]),
+        np.exp(labels(problem) - problem.log_uncensored_at_step[problem.dataset.step]),
         problem.dataset.step,
     )
     found = np.bincount(step, product) / problem.dataset.num_episodes
@@ -135,7 +135,7 @@ def test_held_mass_balances_the_flow_of_a_log_cut_at_many_lengths():
 
 
 def test_held_mass_needs_a_step():
-    with pytest.raises(ad.SettingError, match="at least one step"):
+    with pytest.raises(ad.SettingError, match="num_steps of at least 1"):
         HeldAtTruncation(0)
 
 

@@ -42,7 +42,7 @@ def test_the_numbers_are_those_of_the_demo():
     table = re.findall(pattern, README, flags=re.MULTILINE)
     for column, name in enumerate(DEMOS):
         demo = load_demo(name)
-        found = ad.evaluate(demo.dataset, demo.policy, demo.discount, num_draws=0).estimates
+        found = ad.evaluate(demo.dataset, demo.policy, demo.discount, bootstrap=0).estimates
         assert f"{demo.truth:.4f} ± {demo.standard_error:.4f}" in README
         rows = {row[0]: row[1 + 2 * column] for row in table}
         assert set(rows) == set(found)

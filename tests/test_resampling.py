@@ -26,15 +26,14 @@ from average_dice.estimators import (
     KernelMWL,
     MarginalisedDoublyRobust,
     SaddlePoint,
-    cop_td,
-    pair_inputs,
-    sr_dice,
 )
+from average_dice.estimators._shared import network_inputs
 from average_dice.estimators._shared.resampled_copies import Copies
+from average_dice.estimators.ratio import cop_td, sr_dice
 from average_dice.features.fourier import FourierMap
-from average_dice.models import FourierFeatures, MLPRegression, network
+from average_dice.models import FourierFeatures, MLPRegression, mlp_regression
 from average_dice.models.training import Sample
-from average_dice.resampling import Block, Draw, RowSums
+from average_dice.resampling import Resample, ResampleBlock, RowSums
 from exact_mdps import early_termination, truncated
 
 KEY = jax.random.key(0)
@@ -77,12 +76,12 @@ CHOSEN = np.concatenate([np.arange(3, 40), [3, 3, 7]])
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_a_refit_is_the_fit_to_the_episodes_drawn(method, problem, same_features):
+def test_a_refit_is_the_fit_to_the_resampled_episodes(method, problem, same_features):
     anew = ad.Problem(problem.dataset.select_episodes(CHOSEN), problem.policy, problem.discount)
     expected = method.fit(anew, key=KEY)
-    refit = method.prepare(problem, key=KEY)
-    method.fit(problem, key=KEY)  # so that the ratios of the log are known, and the draw takes them over
-    found = refit(Draw.of(problem, CHOSEN))
+    prepared = method.prepare(problem, key=KEY)
+    prepared.fit()  # so that the ratios of the log are known, and the resample takes them over
+    (found,) = prepared.refit([Resample.of(problem, CHOSEN)])
     assert found.value == pytest.approx(expected.value, rel=1e-7)
     assert found.notes == expected.notes
     if expected.weights is not None:
@@ -90,46 +89,47 @@ def test_a_refit_is_the_fit_to_the_episodes_drawn(method, problem, same_features
     if expected.critic is not None:
         rows = anew.dataset.observation[:5]
         assert found.critic.v(rows) == pytest.approx(expected.critic.v(rows), rel=1e-6)
-    assert refit(Draw.everything(problem)).value == pytest.approx(method.fit(problem, key=KEY).value, rel=1e-12)
+    (again,) = prepared.refit([Resample.everything(problem)])
+    assert again.value == pytest.approx(method.fit(problem, key=KEY).value, rel=1e-12)
 
 
-def test_a_draw_takes_over_what_is_known_of_its_episodes():
+def test_a_resample_takes_over_what_is_known_of_its_episodes():
     problem = early_termination().problem(20, seed=0)
     chosen = np.array([4, 4, 0, 19])
     anew = ad.Problem(problem.dataset.select_episodes(chosen), problem.policy, problem.discount)
-    known = [*resampling.OF_ROWS, *resampling.OF_EPISODES]
+    known = [*resampling.BY_ROW, *resampling.BY_EPISODE]
     for name in known:
         getattr(problem, name)
-    drawn = Draw.of(problem, chosen).problem
+    resampled = Resample.of(problem, chosen).problem
     for name in known:
-        assert name in drawn.__dict__
-        np.testing.assert_array_equal(getattr(drawn, name), getattr(anew, name))
+        assert name in resampled.__dict__
+        np.testing.assert_array_equal(getattr(resampled, name), getattr(anew, name))
 
 
-def test_sums_over_a_draw(monkeypatch):
+def test_sums_over_a_resample(monkeypatch):
     problem = early_termination().problem(20, seed=0)
     generator = np.random.default_rng(0)
     left, right = generator.standard_normal((2, problem.dataset.num_transitions, 3))
-    draw = Draw.of(problem, np.array([2, 5, 5]))
+    resample = Resample.of(problem, np.array([2, 5, 5]))
     rows = np.concatenate([np.flatnonzero(problem.episode_index == one) for one in (2, 5, 5)])
-    np.testing.assert_array_equal(draw.rows, rows)
+    np.testing.assert_array_equal(resample.rows, rows)
     expected = left[rows].T @ right[rows] / len(rows)
-    np.testing.assert_allclose(RowSums(problem, left, right).mean(draw), expected, rtol=1e-12)
+    np.testing.assert_allclose(RowSums(problem, left, right).mean(resample), expected, rtol=1e-12)
     monkeypatch.setattr(resampling, "MOST_BYTES", 0)  # too many to keep
-    np.testing.assert_allclose(RowSums(problem, left, right).mean(draw), expected, rtol=1e-12)
+    np.testing.assert_allclose(RowSums(problem, left, right).mean(resample), expected, rtol=1e-12)
     values = generator.standard_normal(len(rows))
-    np.testing.assert_allclose(draw.onto_rows(values, len(left)) @ left, values @ left[rows], rtol=1e-12)
+    np.testing.assert_allclose(resample.onto_rows(values, len(left)) @ left, values @ left[rows], rtol=1e-12)
     of_episodes = generator.standard_normal(20)
-    assert draw.mean_over_episodes(of_episodes) == pytest.approx(of_episodes[[2, 5, 5]].mean())
+    assert resample.mean_over_episodes(of_episodes) == pytest.approx(of_episodes[[2, 5, 5]].mean())
 
 
-def test_draws_of_a_block_have_the_sums_that_they_have_alone(problem):
+def test_resamples_of_a_block_have_the_sums_that_they_have_alone(problem):
     generator = np.random.default_rng(0)
     sums = RowSums(problem, *generator.standard_normal((2, problem.dataset.num_transitions, 3)))
-    first, second = (Block(problem, list(generator.integers(0, 40, (3, 40)))) for _ in range(2))
+    first, second = (ResampleBlock(problem, list(generator.integers(0, 40, (3, 40)))) for _ in range(2))
     for block, place in ((first, 0), (second, 2), (first, 1), (first, 2)):
-        alone = sums.mean(Draw.of(problem, block.chosen[place]))
-        assert sums.mean(block.draw(place)) == pytest.approx(alone, rel=1e-12)
+        alone = sums.mean(Resample.of(problem, block.chosen[place]))
+        assert sums.mean(block.resample(place)) == pytest.approx(alone, rel=1e-12)
 
 
 def small(method):
@@ -155,7 +155,7 @@ def same_scales(monkeypatch):
     def fixed(values):
         return np.full(values.shape[1], 0.2), np.full(values.shape[1], 0.5)
 
-    for module in (network, pair_inputs, cop_td, sr_dice):
+    for module in (mlp_regression, network_inputs, cop_td, sr_dice):
         monkeypatch.setattr(module, "mean_and_std", fixed)
 
 
@@ -163,27 +163,27 @@ LONG = [pytest.param(name, marks=pytest.mark.slow) for name in TRAINED if name n
 
 
 @pytest.mark.parametrize("name", ["paper", "td", "mql", *LONG])
-def test_draws_that_train_at_once_are_the_fits_to_the_episodes_drawn(name, same_scales):
+def test_resamples_that_train_at_once_are_the_fits_to_their_episodes(name, same_scales):
     """Of unequal numbers of rows; without repeats, as what is left out goes by the episode."""
     method, problem = TRAINED[name], early_termination().problem(40, seed=5)
-    draws = [Draw.of(problem, chosen) for chosen in (np.arange(2, 40), np.arange(38)[::-1].copy())]
-    found, other = method.fit_many(problem, keys=[KEY, KEY], draws=draws)
-    alone = method.fit(ad.Problem(draws[0].problem.dataset, problem.policy, problem.discount), key=KEY)
+    resamples = [Resample.of(problem, chosen) for chosen in (np.arange(2, 40), np.arange(38)[::-1].copy())]
+    found, other = method.prepare(problem, key=KEY).refit(resamples)
+    alone = method.fit(ad.Problem(resamples[0].problem.dataset, problem.policy, problem.discount), key=KEY)
     assert found.value == pytest.approx(alone.value, rel=1e-3)
     if alone.weights is not None:
         assert found.weights == pytest.approx(alone.weights, rel=1e-3, abs=1e-4)
     assert other.value != pytest.approx(alone.value, rel=1e-3)
 
 
-def test_an_episode_drawn_twice_is_either_kept_or_left_out(problem, monkeypatch):
-    seen, original = [], network.left_out
+def test_a_repeated_episode_is_either_trained_on_or_held_out(problem, monkeypatch):
+    seen, original = [], mlp_regression.left_out
 
     def spied(episode, share):
         seen.append((episode, original(episode, share)))
         return seen[-1][1]
 
-    monkeypatch.setattr(network, "left_out", spied)
-    TRAINED["neural"].fit_many(problem, keys=[KEY], draws=[Draw.of(problem, CHOSEN)])
+    monkeypatch.setattr(mlp_regression, "left_out", spied)
+    TRAINED["neural"].prepare(problem, key=KEY).refit([Resample.of(problem, CHOSEN)])
     ((episode, out),) = seen
     assert out.any()
     assert not set(episode[out]) & set(episode[~out])
@@ -205,7 +205,7 @@ def test_a_sample_is_seen_as_far_as_it_counts():
 
 
 def test_starts_with_several_rows_each(problem):
-    copies = Copies.of(problem, 2, [Draw.of(problem, np.array([1, 0])), Draw.of(problem, np.array([2, 2, 5]))])
+    copies = Copies.of(problem, 2, [Resample.of(problem, np.array([1, 0])), Resample.of(problem, np.array([2, 2, 5]))])
     seen = copies.starts(3)
     assert seen.count.tolist() == [6, 9]
     assert seen.rows[0, :6].tolist() == [3, 4, 5, 0, 1, 2]

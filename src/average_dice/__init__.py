@@ -1,4 +1,9 @@
-"""Average-DICE: what would a new policy earn, judging by logged data alone?"""
+"""Average-DICE: what would a new policy earn, judging by logged data alone?
+
+The names below follow the way of the data: a log, a policy, the problem that they pose, methods that solve it, and the
+evaluation that most users call. Everything else is in the modules, by a short path: `ad.estimators.FittedQ`,
+`ad.labels.plain`, `ad.models.Table`, `ad.testing.check_estimator`.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from average_dice import data as data
+    from average_dice import estimators as estimators
+    from average_dice import experiments as experiments
+    from average_dice import features as features
+    from average_dice import inference as inference
+    from average_dice import labels as labels
+    from average_dice import models as models
     from average_dice import policies as policies
+    from average_dice import tasks as tasks
+    from average_dice import testing as testing
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
@@ -20,11 +34,16 @@ if TYPE_CHECKING:
     from average_dice.estimators import AverageDICE as AverageDICE
     from average_dice.estimators import AverageReward as AverageReward
     from average_dice.estimators import BehaviourReturn as BehaviourReturn
+    from average_dice.estimators import Blend as Blend
     from average_dice.estimators import Estimate as Estimate
     from average_dice.estimators import Estimator as Estimator
     from average_dice.estimators import Fit as Fit
+    from average_dice.estimators import Interval as Interval
+    from average_dice.estimators import Prepared as Prepared
     from average_dice.evaluation import Evaluation as Evaluation
     from average_dice.evaluation import evaluate as evaluate
+    from average_dice.notes import Note as Note
+    from average_dice.notes import NoteCode as NoteCode
     from average_dice.policies import CategoricalPolicy as CategoricalPolicy
     from average_dice.policies import GaussianPolicy as GaussianPolicy
     from average_dice.policies import Policy as Policy
@@ -46,9 +65,14 @@ _HOME = {
     "save_policy": "policies",
     "Problem": "problem",
     "Estimator": "estimators",
+    "Prepared": "estimators",
     "Fit": "estimators",
     "Estimate": "estimators",
+    "Interval": "estimators",
+    "Note": "notes",
+    "NoteCode": "notes",
     "AverageDICE": "estimators",
+    "Blend": "estimators",
     "AverageReward": "estimators",
     "BehaviourReturn": "estimators",
     "Evaluation": "evaluation",
@@ -63,15 +87,27 @@ _HOME = {
     "SettingError": "errors",
     "NotApplicable": "errors",
 }
+_MODULES = (
+    "data",
+    "policies",
+    "labels",
+    "features",
+    "models",
+    "estimators",
+    "inference",
+    "tasks",
+    "experiments",
+    "testing",
+)
 
-__all__ = [*_HOME, "policies"]
+__all__ = [*_HOME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "policies":
-        return import_module(".policies", __name__)
+    if name in _MODULES:
+        return import_module(f"average_dice.{name}")
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        return getattr(import_module(f"average_dice.{_HOME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

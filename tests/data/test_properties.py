@@ -66,7 +66,7 @@ def test_one_corrupted_cell_gives_an_error_or_a_number(tmp_path_factory, name, r
     try:
         log = ad.read_dataset(path)
         evaluation = ad.evaluate(
-            log, MDP.policy, 0.9, estimators="recommended,average-dice-tabular,behaviour-return", num_draws=2
+            log, MDP.policy, 0.9, estimators="recommended,average-dice-tabular,behaviour-return", bootstrap=2
         )
     except ad.AverageDiceError:
         return

@@ -394,7 +394,7 @@ def test_many_seeds_at_once_are_the_seeds_one_by_one():
     problem = early_termination().problem(40, seed=0)
     method = replace(ad.AverageDICE.neural(), model=MLPRegression((32, 32), num_steps=100, standardise=True))
     keys = [jax.random.key(seed) for seed in range(3)]
-    together = method.fit_many(problem, keys=keys)
+    together = method.fit_seeds(problem, keys=keys)
     for key, fit in zip(keys, together, strict=True):
         alone = method.fit(problem, key=key)
         np.testing.assert_allclose(fit.weights, alone.weights, rtol=1e-3, atol=1e-4)

@@ -19,7 +19,6 @@ from average_dice.estimators.blend.blend import (
     step_dependence,
 )
 from average_dice.estimators.doubly_robust.per_decision import logged_values, td_error
-from average_dice.resampling import Draw
 from conftest import columns_of
 from exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
 
@@ -31,7 +30,7 @@ ALONE = Blend(20, (evenly,), (RIDGE,))
 @pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
 def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
     problem = mdp.problem(200, seed=1)
-    (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
+    (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
     weights = AverageDICE().fit(problem, key=KEY).weights
     found = _candidates(problem, [critic], weights)
     fitted = FittedQ(20, RIDGE)
@@ -57,7 +56,7 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(120):
         problem = mdp.problem(60, seed=seed)
-        (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
+        (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
         direct = _candidates(problem, [critic], None)[0]
         values.append(direct.value)
         errors.append(np.linalg.norm(direct.errors))
@@ -69,7 +68,7 @@ def test_the_error_of_the_products_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(100):
         problem = mdp.problem(100, seed=seed)
-        (critic,), _ = ALONE._critics(problem, KEY)(Draw.everything(problem))
+        (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
         (full,) = [one for one in _candidates(problem, [critic], np.zeros(problem.dataset.num_transitions)) if one.full]
         values.append(full.value)
         errors.append(np.linalg.norm(full.errors))

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from average_dice.estimators.blend._mixing_weights import combine
+
+from average_dice.estimators.blend._mixing_weights import mix
 
 
 def test_independent_estimates_are_weighted_by_their_precision():
-    found = combine(np.array([1.0, 2.0]), np.diag([1.0, 2.0]), np.array([1.0, 0.0]), overlap=2.0)
+    found = mix(np.array([1.0, 2.0]), np.diag([1.0, 2.0]), np.array([1.0, 0.0]), overlap=2.0)
     np.testing.assert_allclose(found.weights, [0.8, 0.2], atol=1e-6)
     np.testing.assert_array_equal(found.bias, [0.0, 0.0])  # one apart, which is less than two standard errors
     assert found.value == pytest.approx(1.2)
@@ -16,14 +17,14 @@ def test_independent_estimates_are_weighted_by_their_precision():
 def test_what_two_estimates_share_does_not_set_them_apart():
     """Their errors are the same but for a hundredth: a difference of 1 is no chance, however noisy both are."""
     errors = np.array([[5.0, 0.01, 0.0], [5.0, 0.0, 0.01]])
-    found = combine(np.array([0.0, 1.0]), errors, np.array([1.0, 0.0]), overlap=2.0)
+    found = mix(np.array([0.0, 1.0]), errors, np.array([1.0, 0.0]), overlap=2.0)
     assert found.bias[1] == pytest.approx(1 - 2 * np.hypot(0.01, 0.01))
 
 
 def test_a_precise_estimate_far_from_the_reference_is_not_believed():
     errors = np.diag([0.1, 0.0001])
-    near = combine(np.array([0.0, 0.15]), errors, np.array([1.0, 0.0]), overlap=2.0)
-    far = combine(np.array([0.0, 9.0]), errors, np.array([1.0, 0.0]), overlap=2.0)
+    near = mix(np.array([0.0, 0.15]), errors, np.array([1.0, 0.0]), overlap=2.0)
+    far = mix(np.array([0.0, 9.0]), errors, np.array([1.0, 0.0]), overlap=2.0)
     assert near.weights[1] > 0.99
     assert far.weights[1] < 0.01
     assert abs(far.value) < 0.01
@@ -34,7 +35,7 @@ def test_weights_are_never_negative_and_sum_to_one():
     errors = generator.standard_normal((30, 1)) @ generator.standard_normal((1, 50)) + 0.1 * generator.standard_normal(
         (30, 50)
     )
-    found = combine(generator.standard_normal(30), errors, np.full(30, 1 / 30), overlap=2.0)
+    found = mix(generator.standard_normal(30), errors, np.full(30, 1 / 30), overlap=2.0)
     assert found.weights.min() >= 0
     assert found.weights.sum() == pytest.approx(1)
     covariance = errors @ errors.T + np.outer(found.bias, found.bias)
@@ -45,5 +46,5 @@ def test_weights_are_never_negative_and_sum_to_one():
 
 
 def test_without_any_error_all_is_well():
-    found = combine(np.array([1.0, 1.0]), np.zeros((2, 3)), np.array([0.5, 0.5]), overlap=2.0)
+    found = mix(np.array([1.0, 1.0]), np.zeros((2, 3)), np.array([0.5, 0.5]), overlap=2.0)
     assert found.value == 1.0

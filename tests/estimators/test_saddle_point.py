@@ -157,7 +157,7 @@ def test_many_seeds_at_once_are_what_each_is_alone():
     problem = tiny().problem(50, seed=0)
     method = replace(SaddlePoint.best_dice(), hidden=(16,), num_steps=50, num_checkpoints=2)
     keys = [jax.random.key(seed) for seed in (0, 1)]
-    together = [fit.value for fit in method.fit_many(problem, keys=keys)]
+    together = [fit.value for fit in method.fit_seeds(problem, keys=keys)]
     alone = [method.fit(problem, key=key).value for key in keys]
     np.testing.assert_allclose(together, alone, rtol=1e-4)
     assert together[0] != together[1]

@@ -18,7 +18,7 @@ def test_features_are_the_kernel_of_states_times_that_of_actions():
     generator = np.random.default_rng(0)
     states, actions = generator.normal(size=(30, 2)), generator.integers(0, 3, 30)
     features = StateActionFeatures.draw(states, actions, 3, 10, generator)
-    phi = features.features(states).astype(float)
+    phi = features.states(states).astype(float)
     kernel = (phi @ phi.T) * np.where(actions[:, None] == actions, 1.0, 0.9)
     found = features(states, actions)
     np.testing.assert_allclose(found @ found.T, kernel, atol=1e-5)

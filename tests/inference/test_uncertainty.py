@@ -1,10 +1,11 @@
-"""Uncertainty: draws of episodes, what each episode adds, and the interval that suits a method."""
+"""Uncertainty: bootstrap resamples, what each episode adds, and the interval that suits a method."""
 
 from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
 import pytest
+from average_dice.inference.influence import cross_fitted
 
 import average_dice as ad
 from average_dice.demo import load_demo
@@ -23,15 +24,14 @@ from average_dice.estimators import (
     MarginalisedDoublyRobust,
     TrainedEstimator,
 )
-from average_dice.estimators.value_rules import added_by_episode
+from average_dice.estimators._shared.ratio_fits import added_by_episode
 from average_dice.inference import bootstrap
-from average_dice.inference.bootstrap import drawn_episodes, left_out_episodes, replicate
+from average_dice.inference.bootstrap import left_out_episodes, replicate, resampled_episodes
 from average_dice.inference.difference import behaviour_value, difference
-from average_dice.inference.influence import cross_fitted
 from average_dice.inference.uncertainty import (
-    Sampling,
+    IntervalSettings,
     bias_corrected_interval,
-    draw_values,
+    bootstrap_values,
     of_replicates,
     uncertainty,
 )
@@ -52,13 +52,13 @@ class Nothing(Estimator):
 
 
 def test_draws_are_the_same_for_everyone_and_of_whole_episodes():
-    draws = drawn_episodes(30, 10, seed=4)
-    np.testing.assert_array_equal(draws, drawn_episodes(30, 10, seed=4))
-    assert not np.array_equal(draws, drawn_episodes(30, 10, seed=5))
+    draws = resampled_episodes(30, 10, seed=4)
+    np.testing.assert_array_equal(draws, resampled_episodes(30, 10, seed=4))
+    assert not np.array_equal(draws, resampled_episodes(30, 10, seed=5))
     assert draws.shape == (10, 30)
     assert draws.min() >= 0
     assert draws.max() <= 29
-    counts = np.bincount(drawn_episodes(30, 2_000, seed=0).ravel(), minlength=30)
+    counts = np.bincount(resampled_episodes(30, 2_000, seed=0).ravel(), minlength=30)
     assert np.abs(counts / 2_000 - 1).max() < 0.1
 
 
@@ -71,7 +71,7 @@ def test_leaving_out_each_episode_or_group():
 
 def test_replicates_are_the_values_on_the_logs_drawn():
     problem = MDP.problem(25, seed=0)
-    draws = list(drawn_episodes(25, 6, seed=0))
+    draws = list(resampled_episodes(25, 6, seed=0))
     found = replicate(AverageReward(), problem, draws, key=KEY)
     expected = [problem.dataset.select_episodes(chosen).reward.mean() for chosen in draws]
     np.testing.assert_allclose(found, expected)
@@ -91,7 +91,7 @@ def test_random_features_are_drawn_anew_for_some_of_the_resamples():
         behaviour_log_prob=np.full(240, np.log(0.5)),
     )
     problem = ad.Problem(log, ad.CategoricalPolicy(lambda observations: observations), 0.9)
-    draws = list(drawn_episodes(12, 8, seed=0))
+    draws = list(resampled_episodes(12, 8, seed=0))
     found = replicate(FittedQ(10), problem, draws, key=KEY)
     assert len(np.unique(found.round(10))) == 4
     np.testing.assert_allclose(found[::2], found[1::2], rtol=1e-9)  # two resamples have one draw of features
@@ -103,7 +103,7 @@ def test_the_spread_of_the_replicates_is_that_of_other_logs():
     """Weighted per-decision IS: the bootstrap's spread on a log, against the spread over 150 logs."""
     method = ImportanceSampling.weighted_per_decision()
     values = [method.fit(MDP.problem(100, seed=seed), key=KEY).value for seed in range(150)]
-    spreads = [np.std(draw_values(method, MDP.problem(100, seed=seed), 100, 0, key=KEY)) for seed in range(8)]
+    spreads = [np.std(bootstrap_values(method, MDP.problem(100, seed=seed), 100, 0, key=KEY)) for seed in range(8)]
     assert np.mean(spreads) == pytest.approx(np.std(values), rel=0.15)
 
 
@@ -116,7 +116,7 @@ def test_beyond_a_cut_the_critics_error_is_in_the_interval_of_dr():
     for seed in range(8):
         problem = truncated().problem(50, seed=seed)
         fit = method.fit(problem, key=KEY)
-        found = uncertainty(method, problem, fit, Sampling(level=0.8, num_draws=60, seed=seed), key=KEY)
+        found = uncertainty(method, problem, fit, IntervalSettings(level=0.8, bootstrap=60, seed=seed), key=KEY)
         assert found.kind.startswith("percentiles")
         widths.append(found.upper - found.lower)
     assert np.mean(widths) / (2 * 1.2816) == pytest.approx(np.std(values), rel=0.2)
@@ -129,14 +129,14 @@ def test_draws_on_which_it_fails():
                 raise NotApplicable("it does not like this one")
             return Fit(1.0)
 
-    values = draw_values(Moody(), MDP.problem(20, seed=0), 50, 0, key=KEY)
+    values = bootstrap_values(Moody(), MDP.problem(20, seed=0), 50, 0, key=KEY)
     assert 0 < np.isnan(values).sum() < 50
     found = of_replicates(1.0, values, 0.95, 20)
     assert found.lower is None
     assert "it fails on" in found.kind
     values[:] = np.linspace(0, 1, 50)
     values[7] = np.nan
-    assert of_replicates(0.5, values, 0.8, 20).kind == "percentiles of 50 draws of episodes, 1 failed"
+    assert of_replicates(0.5, values, 0.8, 20).kind == "percentiles of 50 bootstrap resamples, 1 failed"
 
 
 def test_without_a_critic_doubly_robust_is_importance_sampling():
@@ -194,11 +194,11 @@ def test_the_critic_is_asked_about_episodes_that_it_has_not_seen():
         ("behaviour-return", "Student's t over 60 episodes"),
         ("is", "Student's t over 60 episodes"),
         ("pdis", "Student's t over 60 episodes"),
-        ("wis", "percentiles of 50 draws of episodes"),
-        ("average-reward", "percentiles of 50 draws of episodes"),
+        ("wis", "percentiles of 50 bootstrap resamples"),
+        ("average-reward", "percentiles of 50 bootstrap resamples"),
         ("dr", "Student's t over 60 episodes"),
         ("average-dice-dr", "Student's t over 60 episodes"),
-        ("lstd-q", "percentiles of 50 draws of episodes"),
+        ("lstd-q", "percentiles of 50 bootstrap resamples"),
         ("td", "no interval: it trains anew for each draw; ask for some"),
     ],
 )
@@ -206,7 +206,7 @@ def test_kinds(name, kind):
     problem = MDP.problem(60, seed=0)
     method = REGISTRY[name].make()
     fit = Fit(0.0) if method.trains else method.fit(problem, key=KEY)
-    found = uncertainty(method, problem, fit, Sampling(num_draws=50), key=KEY)
+    found = uncertainty(method, problem, fit, IntervalSettings(bootstrap=50), key=KEY)
     assert found.kind == kind
     if found.lower is not None:
         assert found.lower < fit.value < found.upper
@@ -216,8 +216,8 @@ def test_a_method_that_trains_is_trained_on_each_draw():
     problem = random_mdp().problem(20, seed=0)
     method = replace(REGISTRY["td"].make(), num_steps=5, num_checkpoints=1)
     fit = method.fit(problem, key=KEY)
-    found = uncertainty(method, problem, fit, Sampling(num_trained_draws=3), key=KEY)
-    assert found.kind == "Student's t with the spread of 3 draws of episodes"
+    found = uncertainty(method, problem, fit, IntervalSettings(bootstrap_trained=3), key=KEY)
+    assert found.kind == "Student's t with the spread of 3 bootstrap resamples"
     assert len(set(found.replicates)) == 3
     assert found.lower < fit.value < found.upper
 
@@ -255,21 +255,21 @@ def test_progress_over_draws_that_train_goes_on_from_one_lot_to_the_next(monkeyp
 def test_no_interval_from_one_episode_or_without_draws():
     problem = MDP.problem(1, seed=0)
     fit = AverageReward().fit(problem, key=KEY)
-    assert uncertainty(AverageReward(), problem, fit, Sampling(), key=KEY).kind.endswith("the log has one episode")
-    none = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, Sampling(num_draws=0), key=KEY)
+    assert uncertainty(AverageReward(), problem, fit, IntervalSettings(), key=KEY).kind.endswith("the log has one episode")
+    none = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, IntervalSettings(bootstrap=0), key=KEY)
     assert none.kind == "no interval: no draws were asked for"
-    one = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, Sampling(num_draws=1), key=KEY)
-    assert one.kind == "no interval: it takes two draws of episodes or more"
-    for wrong in ({"level": 1.0}, {"num_draws": -1}):
+    one = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, IntervalSettings(bootstrap=1), key=KEY)
+    assert one.kind == "no interval: it takes two bootstrap resamples or more"
+    for wrong in ({"level": 1.0}, {"bootstrap": -1}):
         with pytest.raises(ad.SettingError):
-            Sampling(**wrong)
+            IntervalSettings(**wrong)
 
 
 def test_bias_correction_of_an_estimator():
     problem = MDP.problem(40, seed=0)
     method = ImportanceSampling.weighted()
     fit = method.fit(problem, key=KEY)
-    draws = draw_values(method, problem, 500, 0, key=KEY)
+    draws = bootstrap_values(method, problem, 500, 0, key=KEY)
     low, high = bias_corrected_interval(method, problem, fit, draws, 0.9, KEY)
     assert draws.min() <= low < fit.value < high <= draws.max()
 
@@ -295,9 +295,9 @@ def test_the_behaviour_policy_is_not_told_apart_from_itself():
     """What one method says of π must not be set against what another, which continues otherwise, says of μ."""
     demo = load_demo("Hopper-v5")
     log = demo.dataset.select_episodes(np.arange(20))
-    found = ad.evaluate(log, find_task("Hopper-v5").behaviour(demo.policy), 0.97, num_draws=10)
+    found = ad.evaluate(log, find_task("Hopper-v5").behaviour(demo.policy), 0.97, bootstrap=10)
     assert found.estimates["average-dice-blend"].diagnostics["effective_episodes"] == pytest.approx(20)
-    assert found.against_behaviour.judgement == "not to be told apart"
+    assert found.against_behaviour.judgement == "no significant difference"
     assert found.against_behaviour.upper - found.against_behaviour.lower < 0.05
 
 
@@ -307,7 +307,7 @@ def test_without_choices_weights_are_those_of_the_policy_itself(name):
     method = REGISTRY[name].make()
     value, draws = behaviour_value(method, problem, 2, 0, key=KEY)
     assert value == pytest.approx(method.fit(problem, key=KEY).value, rel=1e-6)
-    assert draws == pytest.approx(draw_values(method, problem, 2, 0, key=KEY), rel=1e-6)
+    assert draws == pytest.approx(bootstrap_values(method, problem, 2, 0, key=KEY), rel=1e-6)
 
 
 @pytest.mark.parametrize("method", [FittedQ(20, 1e-9), Blend(20, ridges=(1e-9, 1e-8))], ids=["fqe", "blend"])
@@ -322,9 +322,9 @@ def test_without_choices_critics_learn_the_values_of_states(method):
 
 def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draws():
     log = MDP.sample(30, seed=0)
-    found = ad.evaluate(log, MDP.policy, MDP.discount, estimators=["pdis"], num_draws=20)
+    found = ad.evaluate(log, MDP.policy, MDP.discount, estimators=["pdis"], bootstrap=20)
     assert found.against_behaviour.lower < found.against_behaviour.value < found.against_behaviour.upper
-    for changes in ({"num_draws": 0}, {"estimators": {"mine": replace(REGISTRY["td"].make(), num_steps=2)}}):
+    for changes in ({"bootstrap": 0}, {"estimators": {"mine": replace(REGISTRY["td"].make(), num_steps=2)}}):
         none = ad.evaluate(log, MDP.policy, MDP.discount, **{"estimators": ["pdis"]} | changes)
         assert none.against_behaviour is None
         assert "Against the behaviour policy: no difference, since" in str(none)
@@ -337,8 +337,8 @@ def test_differences_are_of_pairs():
     assert found.judgement == "better"
     assert difference(1.0, 1.5, draws, draws + 0.5, 0.95, 20).judgement == "worse"
     apart = difference(1.0, 1.0, draws, draws[::-1], 0.95, 20)
-    assert apart.judgement == "not to be told apart"
+    assert apart.judgement == "no significant difference"
     assert "95% interval" in apart.in_words("{:.2f}".format)
     few = difference(0.01, 0.0, np.array([0.03, 0.06]), np.zeros(2), 0.95, 20)
     assert few.lower < 0 < few.upper  # two draws tell nothing
-    assert few.judgement == "not to be told apart"
+    assert few.judgement == "no significant difference"

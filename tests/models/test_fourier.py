@@ -4,14 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from average_dice.features.fourier import FourierMap, _folds
+from average_dice.features.fourier import FourierMap
 from average_dice.models import FourierFeatures, Regression
+from average_dice.models.fourier import _folds
 
 KEYS = [jax.random.key(0)]
 
 
 def fit(model, problem):
-    return model.fit(problem, keys=KEYS, value_of=lambda f: 0.0)[0]
+    return model.fit(problem, key=KEYS[0], value_of=lambda f: 0.0)
 
 
 def regression(num_episodes=60, length=20, noise=0.1, seed=0):

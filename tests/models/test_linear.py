@@ -24,7 +24,7 @@ def regression(num_rows=400, seed=0, mass_goal=1.0):
 
 
 def fit(model, problem):
-    return model.fit(problem, keys=KEYS, value_of=lambda f: 0.0)[0]
+    return model.fit(problem, key=KEYS[0], value_of=lambda f: 0.0)
 
 
 def coefficients(fitted):
@@ -93,8 +93,9 @@ def test_incremental_updates_are_those_of_the_paper():
     problem = replace(regression(num_rows=3), mass_goal=0.7)
     model = IncrementalLinear(ridge=0.2, mass_weight=0.5, step_size=0.3, delay=2.0, power=0.8, num_passes=1)
     theta, eta = np.zeros(4), 0.0
+    first = 0.3 / np.mean(1 + np.sum(problem.inputs**2, axis=1))  # over the mean of ‖φ‖²
     for t in range(3):
-        alpha = 0.3 / (1 + t / 2) ** 0.8
+        alpha = first / (1 + t / 2) ** 0.8
         phi, y, a = np.append(1, problem.inputs[t]), problem.targets[t], problem.mass[t]
         f = phi @ theta
         theta, eta = (
@@ -135,8 +136,14 @@ def test_step_sizes_that_do_not_converge(settings, message):
         IncrementalLinear(**settings)
 
 
-def test_updates_that_diverge_say_so():
+def test_updates_that_diverge_are_reported():
     problem = regression()
-    wild = Regression(problem.inputs * 100, problem.targets, problem.mass, 1.0, problem.episode)
-    with pytest.raises(ad.SettingError, match="diverged"):
-        fit(IncrementalLinear(step_size=1.0), wild)
+    with pytest.raises(ad.NotApplicable, match="diverged"):
+        fit(IncrementalLinear(step_size=1.0, mass_weight=1e4), problem)
+
+
+def test_incremental_updates_do_not_depend_on_the_unit_of_the_observations():
+    """A first step size that suits inputs of size 1 would diverge on inputs of size 100."""
+    problem = regression()
+    large = replace(problem, inputs=problem.inputs * 100)
+    assert np.isfinite(fit(IncrementalLinear(), large).rows).all()

@@ -13,6 +13,6 @@ def test_where_labels_vanish_the_regulariser_makes_a_flat_ratio(scale):
     inputs = np.random.default_rng(0).standard_normal((400, 3))
     nothing = Regression(inputs, np.zeros(400), np.full(400, scale), 1.0, np.repeat(np.arange(40), 10))
     model = MLPRegression(hidden=(16,), ridge=0.0, mass_weight=0.5, num_steps=3_000)
-    (fitted,) = model.fit(nothing, keys=[jax.random.key(0)], value_of=np.mean)
+    fitted = model.fit(nothing, key=jax.random.key(0), value_of=np.mean)
     assert np.mean(scale * fitted.rows) == pytest.approx(0.5 * scale**2 / (1 + 0.5 * scale**2), abs=0.02)
     assert np.std(scale * fitted.rows) < 0.15

@@ -102,7 +102,7 @@ def test_progress_is_reported_within_its_context_only():
 def test_a_table_knows_only_what_it_has_seen():
     inputs = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
     problem = Regression(inputs, np.array([1.0, 5.0, 3.0]), np.ones(3), 1.0, np.arange(3))
-    fitted = Table().fit(problem, keys=[jax.random.key(0)], value_of=lambda f: 0.0)[0]
+    fitted = Table().fit(problem, key=jax.random.key(0), value_of=lambda f: 0.0)
     assert fitted.rows.tolist() == [2.0, 5.0, 2.0]
     assert fitted.predict(np.array([[0.0, 2.0], [0.0, 1.0]])).tolist() == [5.0, 2.0]
     with pytest.raises(ad.SettingError, match="is not in the table"):

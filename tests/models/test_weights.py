@@ -33,7 +33,7 @@ def copied(problem):
 
 
 def predictions(model, problem, at):
-    return model.fit(problem, keys=KEYS, value_of=lambda f: 0.0)[0].predict(at)
+    return model.fit(problem, key=KEYS[0], value_of=lambda f: 0.0).predict(at)
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -63,7 +63,7 @@ def test_a_network_counts_rows_by_their_weight():
     targets = np.tile([0.0, 1.0], 50)
     problem = Regression(np.zeros((100, 1)), targets, np.ones(100), 1.0, np.arange(100), weights=1 + 2 * targets)
     network = MLPRegression((8,), ridge=0.0, mass_weight=0.0, learning_rate=5e-3, batch_size=100, num_steps=1_500)
-    fitted = network.fit(problem, keys=KEYS, value_of=lambda f: 0.0)[0]
+    fitted = network.fit(problem, key=KEYS[0], value_of=lambda f: 0.0)
     assert fitted.rows[0] == pytest.approx(0.75, abs=0.03)
     assert fitted.history.loss[-1] == pytest.approx(
         0.5 * np.mean((1 + 2 * targets) / 2 * (targets - 0.75) ** 2), abs=0.01

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import jax
 
@@ -73,7 +73,7 @@ class Estimator(ABC):
         """One fit for each key. Methods that train override this and train them all at once."""
         return [self.fit(problem, key=key) for key in keys]
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         """The same method with another training length and other options; methods that train override this."""
         raise SettingError(f"{type(self).__name__} does not train: it takes no number of steps.")
 
@@ -127,7 +127,7 @@ class TrainedEstimator(Estimator):
     def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         return self.train(problem, keys=keys)
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         changes: dict[str, Any] = {"num_steps": num_steps, "num_checkpoints": num_checkpoints, **options}
         return with_options(self, changes)
 

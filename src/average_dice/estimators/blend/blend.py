@@ -23,7 +23,6 @@ use it as an interval.
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Self
 
 import jax
 import numpy as np
@@ -67,7 +66,7 @@ class Blend(Estimator):
     def trains(self) -> bool:
         return self.ratio.trains
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         trained = self.ratio.with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
         return replace(self, ratio=trained)
 

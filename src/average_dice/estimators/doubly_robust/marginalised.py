@@ -6,7 +6,6 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 import jax
 import numpy as np
@@ -32,7 +31,7 @@ class MarginalisedDoublyRobust(Estimator):
     def trains(self) -> bool:
         return self.ratio.trains or self.critic.trains
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         parts = {name: part for name, part in (("ratio", self.ratio), ("critic", self.critic)) if part.trains}
         trained = {
             name: part.with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)

@@ -9,7 +9,6 @@ counts.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 import jax
 import numpy as np
@@ -42,7 +41,7 @@ class DoublyRobust(Estimator):
     def trains(self) -> bool:
         return self.critic.trains
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         trained = self.critic.with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
         return replace(self, critic=trained)
 

@@ -10,7 +10,7 @@ so squared error is all it takes: no saddle point and no bootstrapping.  (Che, C
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, Self
+from typing import Any
 
 import jax
 import numpy as np
@@ -133,7 +133,7 @@ class AverageDICE(Estimator):
 
     def with_training(
         self, *, num_steps: int, num_checkpoints: int, held_out: float | None = None, **options: float
-    ) -> Self:
+    ) -> "Estimator":
         """`held_out`: a share of the episodes whose loss is reported; the other options are those of the network."""
         if not self.trains:
             return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints)

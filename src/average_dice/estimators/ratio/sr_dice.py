@@ -9,7 +9,7 @@ It needs π but not μ, and estimates the whole of J.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class SRDICE(TrainedEstimator):
     ridge: float = 1e-6
     value: PairRule = plain_pairs
 
-    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> Self:
+    def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
         encoder = max(1, round(ENCODER_SHARE * num_steps))
         options = {"encoder_steps": encoder, **options}
         return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
