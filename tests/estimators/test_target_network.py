@@ -6,7 +6,7 @@ import pytest
 
 from average_dice.estimators import COPTD, SRDICE, DeepTD
 from average_dice.estimators._shared.target_network import doubts, soft_update
-from exact_mdps import truncated
+from average_dice.testing.exact_mdps import truncated
 
 
 def test_the_copy_is_an_exponential_average():
