@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 import average_dice as ad
-from exact_mdps import early_termination
+from average_dice.testing.exact_mdps import early_termination
 
 # Half of the tests' time is XLA's compiler. It need not do its best, and what it made is kept for the other worker, for
 # commands that tests start, and for the next run.

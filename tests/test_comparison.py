@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from exact_mdps import as_policy, early_termination
+from average_dice.testing.exact_mdps import as_policy, early_termination
 
 MDP = early_termination()
 pytestmark = pytest.mark.xdist_group("comparison")  # on one process, which makes the fixture once

@@ -9,8 +9,8 @@ import pytest
 import average_dice as ad
 from average_dice.estimators import REGISTRY, find
 from average_dice.labels import plain
+from average_dice.testing.exact_mdps import early_termination
 from conftest import columns_of
-from exact_mdps import early_termination
 
 MDP = early_termination()
 pytestmark = pytest.mark.xdist_group("evaluation")  # on one process, which makes the fixture once

@@ -10,8 +10,8 @@ import average_dice as ad
 from average_dice.estimators import plain_value, product_on_state_and_step
 from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
 from average_dice.models import Table
+from average_dice.testing.exact_mdps import ALL, ExactMDP, sticky_chain, tiny
 from conftest import columns_of
-from exact_mdps import ALL, ExactMDP, sticky_chain, tiny
 from test_problem import log_of
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import average_dice as ad
+from average_dice.testing.exact_mdps import early_termination, random_mdp
 from conftest import columns_of
-from exact_mdps import early_termination, random_mdp
 
 
 def log_of(log_ratios, *, terminated=(), lengths=None, **changes):

@@ -34,7 +34,7 @@ from average_dice.features.fourier import FourierMap
 from average_dice.models import FourierFeatures, MLPRegression, mlp_regression
 from average_dice.models.training import Sample
 from average_dice.resampling import Resample, ResampleBlock, RowSums
-from exact_mdps import early_termination, truncated
+from average_dice.testing.exact_mdps import early_termination, truncated
 
 KEY = jax.random.key(0)
 RATIO = AverageDICE(FourierFeatures(20, ridges=(1e-3,)))

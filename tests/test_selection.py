@@ -8,7 +8,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import AverageReward, BehaviourReturn, ImportanceSampling
-from exact_mdps import early_termination, random_mdp
+from average_dice.testing.exact_mdps import early_termination, random_mdp
 
 KEY = jax.random.key(0)
 

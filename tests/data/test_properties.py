@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import average_dice as ad
+from average_dice.testing.exact_mdps import early_termination
 from conftest import columns_of
-from exact_mdps import early_termination
 
 MDP = early_termination()
 LOG = MDP.sample(12, seed=3)

@@ -22,7 +22,17 @@ from average_dice.estimators import (
 )
 from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
 from average_dice.models import FourierFeatures, IncrementalLinear, Linear, MLPRegression, Table
-from exact_mdps import ALL, ExactMDP, clock, early_termination, random_mdp, rare_state, sticky_chain, tiny, truncated
+from average_dice.testing.exact_mdps import (
+    ALL,
+    ExactMDP,
+    clock,
+    early_termination,
+    random_mdp,
+    rare_state,
+    sticky_chain,
+    tiny,
+    truncated,
+)
 from test_problem import log_of
 
 KEY = jax.random.key(0)

@@ -19,8 +19,8 @@ from average_dice.estimators.blend.blend import (
     step_dependence,
 )
 from average_dice.estimators.doubly_robust.per_decision import logged_values, td_error
+from average_dice.testing.exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
 from conftest import columns_of
-from exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
 
 KEY = jax.random.key(0)
 RIDGE = 1e-6

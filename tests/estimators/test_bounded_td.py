@@ -8,7 +8,7 @@ import numpy as np
 from average_dice.estimators._shared.bounded_td import BoundedTD
 from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.resampling import Resample
-from exact_mdps import early_termination, truncated
+from average_dice.testing.exact_mdps import early_termination, truncated
 
 
 def test_products_are_added_block_by_block():

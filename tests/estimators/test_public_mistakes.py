@@ -14,7 +14,7 @@ from average_dice.estimators import LSTDQ, SRDICE, AverageDICELambda, COPTDFeatu
 from average_dice.estimators.ratio.average_dice import ratio_on_state
 from average_dice.labels import as_logged, plain
 from average_dice.models import Linear
-from exact_mdps import as_policy, early_termination, tiny, truncated
+from average_dice.testing.exact_mdps import as_policy, early_termination, tiny, truncated
 
 KEY = jax.random.key(0)
 

@@ -12,7 +12,7 @@ import pytest
 import average_dice as ad
 from average_dice.estimators import SaddlePoint
 from average_dice.estimators.ratio.saddle_point import flow_goal, objective, unit_goal
-from exact_mdps import tiny
+from average_dice.testing.exact_mdps import tiny
 
 NAMES = ("dual_dice", "gen_dice", "gradient_dice", "best_dice", "mwl", "mql")
 GAMES = {name: getattr(SaddlePoint, name)().game for name in NAMES}

@@ -7,7 +7,7 @@ import pytest
 from average_dice.estimators import COPTD, SRDICE, DeepTD
 from average_dice.estimators._shared.target_network import short_training, soft_update
 from average_dice.notes import NoteCode
-from exact_mdps import truncated
+from average_dice.testing.exact_mdps import truncated
 
 
 def test_the_target_network_is_an_exponential_average():

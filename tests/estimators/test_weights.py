@@ -16,7 +16,7 @@ from average_dice.estimators import (
 )
 from average_dice.estimators.base import Critic
 from average_dice.estimators.value.emphatic_td import log_emphasis
-from exact_mdps import tiny, truncated
+from average_dice.testing.exact_mdps import tiny, truncated
 
 KEY = jax.random.key(0)
 

@@ -9,7 +9,15 @@ import pytest
 import average_dice as ad
 from average_dice.inference import assumptions
 from average_dice.inference.diagnostics import SURE, diagnose
-from exact_mdps import ALL, ExactMDP, early_termination, random_mdp, support_hole, truncated, unseen_action
+from average_dice.testing.exact_mdps import (
+    ALL,
+    ExactMDP,
+    early_termination,
+    random_mdp,
+    support_hole,
+    truncated,
+    unseen_action,
+)
 
 KEY = jax.random.key(0)
 

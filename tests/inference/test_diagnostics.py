@@ -13,8 +13,8 @@ from average_dice.inference.diagnostics import (
     repeated_episodes,
     worst_step,
 )
+from average_dice.testing.exact_mdps import as_policy, early_termination, random_mdp, sticky_chain, truncated
 from conftest import columns_of
-from exact_mdps import as_policy, early_termination, random_mdp, sticky_chain, truncated
 
 KEY = jax.random.key(0)
 

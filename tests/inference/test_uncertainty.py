@@ -37,7 +37,7 @@ from average_dice.inference.uncertainty import (
 )
 from average_dice.progress import listening, report
 from average_dice.tasks.task import find_task
-from exact_mdps import early_termination, random_mdp, sticky_chain, tiny, truncated
+from average_dice.testing.exact_mdps import early_termination, random_mdp, sticky_chain, tiny, truncated
 
 KEY = jax.random.key(0)
 MDP = early_termination()

@@ -10,8 +10,8 @@ from average_dice.demo import load_demo
 from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.verdict import judge
+from average_dice.testing.exact_mdps import as_policy, early_termination, support_hole, unseen_action
 from conftest import columns_of
-from exact_mdps import as_policy, early_termination, support_hole, unseen_action
 
 
 def changed(log, **columns):

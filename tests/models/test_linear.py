@@ -10,7 +10,7 @@ import average_dice as ad
 from average_dice.estimators import label_on_state, unit_mass
 from average_dice.labels import as_logged, plain
 from average_dice.models import IncrementalLinear, Linear, MLPRegression, Regression
-from exact_mdps import early_termination
+from average_dice.testing.exact_mdps import early_termination
 
 KEYS = [jax.random.key(0)]
 

@@ -6,7 +6,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import REGISTRY
-from exact_mdps import early_termination
+from average_dice.testing.exact_mdps import early_termination
 
 SCRIPT = "<script>document.title = 'broken in'</script>"
 

@@ -14,7 +14,7 @@ import average_dice as ad
 from average_dice.report import fragment, page, page_of_file
 from average_dice.report.charts import Scale, forest
 from average_dice.report.formatting import short
-from exact_mdps import early_termination
+from average_dice.testing.exact_mdps import early_termination
 
 pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
 

@@ -1,31 +1,54 @@
-"""Small MDPs whose every answer is known exactly, in float64, and logs sampled from them.
+"""Small MDPs whose answers are known exactly, and logs sampled from them.
 
-A state is observed as a one-hot vector, a terminal state as zeros. `P[s, a, s']` may sum to less than one: what is
-missing terminates. `cut` truncates every episode after that many steps; `clock` terminates it then. With `early_truncations`,
-episodes are truncated after one of these lengths or at `cut`, all equally likely.
+The occupancy of π solves a linear system in float64,
+
+    d = (1 − γ) (I − γ Pᵀ)⁻¹ p₀,      J(π) = Σ_s d(s) Σ_a π(a|s) r(s, a),
+
+so an estimator can be compared with the exact value, the exact ratio d/d_μ and the exact part before truncation.
+`ExactMDP.exhaustive` logs every possible trajectory as often as it is likely: averages over that log are expectations,
+and a method without bias must be exact to rounding.
+
+A state is observed as a one-hot vector, the state after termination as zeros.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
-import average_dice as ad
+from average_dice.data import LoggedDataset
+from average_dice.policies import CategoricalPolicy
+from average_dice.problem import Problem
+from average_dice.testing._sampling import draw_categorical
+
+# No logged episode without truncation and without a clock gets this long, but for a negligible probability.
+LONGEST_EPISODE = 400
 
 
 @dataclass(frozen=True, eq=False)
 class ExactMDP:
+    """A finite MDP with a target policy π, a behaviour policy μ and a discount.
+
+    - `transition`: P[s, a, s′]. A row may sum to less than one: the rest is the probability of termination.
+    - `truncation`: every logged episode is truncated after this many steps. The MDP itself goes on.
+    - `early_truncations`: episodes are truncated after one of these lengths or at `truncation`, all equally likely.
+    - `clock`: the MDP itself terminates every episode after this many steps. Observations do not show the step.
+    - `observed_as`: the state as which each state is observed; itself if None.
+    """
+
     name: str
-    transition: np.ndarray  # [state, action, next state]
-    reward: np.ndarray  # [state, action]
-    start: np.ndarray  # [state]
-    target: np.ndarray  # [state, action]
-    behaviour: np.ndarray  # [state, action]
+    transition: Float[np.ndarray, "state action state"]
+    reward: Float[np.ndarray, "state action"]
+    start: Float[np.ndarray, " state"]
+    target: Float[np.ndarray, "state action"]
+    behaviour: Float[np.ndarray, "state action"]
     discount: float
     truncation: int | None = None
     clock: int | None = None
     early_truncations: tuple[int, ...] = ()
-    seen: np.ndarray | None = None  # [state]: which state it looks like; itself if None
+    observed_as: Int[np.ndarray, " state"] | None = None
 
     @property
     def num_states(self) -> int:
@@ -33,126 +56,121 @@ class ExactMDP:
 
     @property
     def horizon(self) -> int:
-        """The length beyond which no logged episode goes, or goes with negligible probability."""
-        return self.truncation or self.clock or 400
+        """The length that no logged episode exceeds."""
+        return self.truncation or self.clock or LONGEST_EPISODE
 
-    def step_matrix(self, policy: np.ndarray) -> np.ndarray:
+    @property
+    def policy(self) -> CategoricalPolicy:
+        """π as a policy object."""
+        return as_policy(self.target)
+
+    def step_matrix(self, policy: Float[np.ndarray, "state action"]) -> Float[np.ndarray, "state state"]:
+        """P(s′|s) under a policy."""
         return np.einsum("sa,sat->st", policy, self.transition)
 
-    def visits(self, policy: np.ndarray, num_steps: int) -> np.ndarray:
-        """P(s_t = s) for t < num_steps: [step, state]. Sums to the probability of being alive."""
+    def visits(self, policy: Float[np.ndarray, "state action"], num_steps: int) -> Float[np.ndarray, "step state"]:
+        """P(s_t = s) for t < num_steps. A row sums to the probability that the episode has not terminated."""
         rows, now = [], self.start
         for _ in range(num_steps):
             rows.append(now)
             now = now @ self.step_matrix(policy)
         return np.array(rows)
 
-    def discounted(self, num_steps: int) -> np.ndarray:
+    def discounted(self, num_steps: int) -> Float[np.ndarray, " state"]:
         """(1 − γ) Σ_{t<num_steps} γᵗ P_π(s_t = s)."""
         weights = (1 - self.discount) * self.discount ** np.arange(num_steps)
         return weights @ self.visits(self.target, num_steps)
 
     @cached_property
-    def occupancy(self) -> np.ndarray:
-        """d_{π,γ}, the whole of it: a clock ends it, a cut does not."""
+    def occupancy(self) -> Float[np.ndarray, " state"]:
+        """d_{π,γ}, including the steps after truncation. A clock ends it."""
         if self.clock:
             return self.discounted(self.clock)
         flow = np.eye(self.num_states) - self.discount * self.step_matrix(self.target).T
         return np.linalg.solve(flow, (1 - self.discount) * self.start)
 
     @cached_property
-    def logged(self) -> np.ndarray:
-        """d_μ: how often each state stands in a log of this MDP."""
+    def logged(self) -> Float[np.ndarray, " state"]:
+        """d_μ: the share of the rows of a log that are in each state."""
         visits = self.visits(self.behaviour, self.horizon).sum(axis=0)
         return visits / visits.sum()
 
     @cached_property
-    def ratio(self) -> np.ndarray:
+    def ratio(self) -> Float[np.ndarray, " state"]:
+        """d_{π,γ} / d_μ."""
         return self.occupancy / self.logged
 
     @cached_property
-    def ratio_to_truncation(self) -> np.ndarray:
-        """What the labels of a truncated log see: the part of the ratio before the cut."""
+    def ratio_to_truncation(self) -> Float[np.ndarray, " state"]:
+        """The part of the ratio before truncation, which labels of a truncated log estimate."""
         return self.discounted(self.horizon) / self.logged
 
-    def value_of(self, occupancy: np.ndarray) -> float:
+    def value_of(self, occupancy: Float[np.ndarray, " state"]) -> float:
+        """Σ_s d(s) Σ_a π(a|s) r(s, a) for any occupancy d."""
         return float(np.einsum("s,sa,sa->", occupancy, self.target, self.reward))
 
     @property
     def value(self) -> float:
+        """J(π), including the rewards after truncation."""
         return self.value_of(self.occupancy)
 
     @property
     def value_to_truncation(self) -> float:
+        """The part of J(π) before truncation."""
         return self.value_of(self.discounted(self.horizon))
 
     @property
     def flow_normalised_value(self) -> float:
-        """What flow normalisation makes of the part before the cut (no clock)."""
+        """The part before truncation, divided by its flow E[w ρ (1 − γm)] / (1 − γ). Not for an MDP with a clock."""
         occupancy = self.discounted(self.horizon)
         ends = 1 - self.transition.sum(axis=2)  # [state, action]
         flow = (1 - self.discount) + self.discount * ends
         found = np.einsum("s,sa,sa->", occupancy, self.target, flow)
         return (1 - self.discount) * self.value_of(occupancy) / float(found)
 
-    @property
-    def policy(self) -> ad.CategoricalPolicy:
-        return as_policy(self.target)
+    def problem(self, num_episodes: int, seed: int) -> Problem:
+        """A sampled log with the policy and the discount."""
+        return Problem(self.sample(num_episodes, seed), self.policy, self.discount)
 
-    def sample(self, num_episodes: int, seed: int, **columns: object) -> ad.LoggedDataset:
-        """A log of μ's behaviour: all episodes in lockstep."""
+    def sample(self, num_episodes: int, seed: int, **columns: Any) -> LoggedDataset:
+        """A log of episodes of μ, all advanced together, step by step. `columns` are added to it or replace its own."""
         generator = np.random.default_rng(seed)
-        one_hot = np.vstack([np.eye(self.num_states), np.zeros(self.num_states)])
-        if self.seen is not None:
-            one_hot[:-1] = one_hot[self.seen]
-        outcomes = np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
-        state = _draw(np.broadcast_to(self.start, (num_episodes, self.num_states)), generator)
+        outcomes = self._outcomes
+        state = draw_categorical(np.broadcast_to(self.start, (num_episodes, self.num_states)), generator)
         length = generator.choice((*self.early_truncations, self.horizon), size=num_episodes)
         episode, parts = np.arange(num_episodes), []
         for step in range(self.horizon):
-            action = _draw(self.behaviour[state], generator)
-            after = _draw(outcomes[state, action], generator)
+            action = draw_categorical(self.behaviour[state], generator)
+            after = draw_categorical(outcomes[state, action], generator)
             if self.clock and step == self.clock - 1:
                 after[:] = self.num_states
             ended = after == self.num_states
-            parts.append((episode, np.full_like(episode, step), state, action, after, ended))
+            parts.append((episode, np.full_like(episode, step), state, action, after))
             goes_on = ~ended & (length[episode] > step + 1)
             episode, state = episode[goes_on], after[goes_on]
             if not len(episode):
                 break
-        episode, steps, state, action, after, ended = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return ad.LoggedDataset.from_arrays(
-            episode=episode,
-            step=steps,
-            observation=one_hot[state],
-            action=action,
-            reward=self.reward[state, action],
-            next_observation=one_hot[after],
-            terminated=ended,
-            behaviour_log_prob=np.log(self.behaviour[state, action]),
-            **columns,
-        )
+        episode, steps, state, action, after = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return self._as_log(episode=episode, step=steps, state=state, action=action, after=after, **columns)
 
-    def exhaustive(self, unit: int) -> ad.LoggedDataset:
+    def exhaustive(self, unit: int) -> LoggedDataset:
         """Every possible trajectory, as often as its probability says: averages over this log are expectations.
 
-        `unit` is a number that makes every probability of a start, an action and an outcome a whole number.
+        `unit` is a number whose product with every probability of a start, an action and an outcome is an integer.
         """
-        one_hot = np.vstack([np.eye(self.num_states), np.zeros(self.num_states)])
-        outcomes = np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
         done: list[tuple[int, list[tuple[int, int, int]]]] = []
+        open_paths: list[tuple[int, int, list[tuple[int, int, int]]]]
         open_paths = [(round(p * unit), state, []) for state, p in enumerate(self.start) if p > 0]
         for _ in range(self.horizon):
             longer = []
             for count, state, path in open_paths:
                 for action, p in enumerate(self.behaviour[state]):
-                    for after, q in enumerate(outcomes[state, action]):
+                    for after, q in enumerate(self._outcomes[state, action]):
                         times = round(p * unit) * round(q * unit)
                         if times:
-                            grown = (count * times, after, [*path, (state, action, after)])
-                            longer.append(grown)
-            weight = unit**2  # episodes that end now stand for all that they would have become
-            done = [(count * weight, path) for count, path in done]
+                            longer.append((count * times, after, [*path, (state, action, after)]))
+            # An episode that has terminated counts as often as all its continuations would.
+            done = [(count * unit**2, path) for count, path in done]
             done += [(count, path) for count, after, path in longer if after == self.num_states]
             open_paths = [grown for grown in longer if grown[1] < self.num_states]
         done += [(count, path) for count, _, path in open_paths]
@@ -160,28 +178,38 @@ class ExactMDP:
         paths = [path for count, path in done for _ in range(count // share)]
         lengths = [len(path) for path in paths]
         state, action, after = np.array([row for path in paths for row in path]).T
-        return ad.LoggedDataset.from_arrays(
-            episode=np.repeat(np.arange(len(paths)), lengths),
-            observation=one_hot[state],
-            action=action,
-            reward=self.reward[state, action],
-            next_observation=one_hot[after],
-            terminated=after == self.num_states,
-            behaviour_log_prob=np.log(self.behaviour[state, action]),
-        )
+        return self._as_log(episode=np.repeat(np.arange(len(paths)), lengths), state=state, action=action, after=after)
 
-    def problem(self, num_episodes: int, seed: int) -> ad.Problem:
-        return ad.Problem(self.sample(num_episodes, seed), self.policy, self.discount)
+    @property
+    def _outcomes(self) -> Float[np.ndarray, "state action outcome"]:
+        """P[s, a, s′] with the probability of termination as the last column."""
+        return np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
+
+    def _as_log(self, *, state: np.ndarray, action: np.ndarray, after: np.ndarray, **columns: Any) -> LoggedDataset:
+        """States as observations, with rewards, terminations and probabilities of μ."""
+        observation = np.vstack([np.eye(self.num_states), np.zeros(self.num_states)])
+        if self.observed_as is not None:
+            observation[:-1] = observation[self.observed_as]
+        own = {
+            "observation": observation[state],
+            "action": action,
+            "reward": self.reward[state, action],
+            "next_observation": observation[after],
+            "terminated": after == self.num_states,
+            "behaviour_log_prob": np.log(self.behaviour[state, action]),
+        }
+        return LoggedDataset.from_arrays(**own | columns)
 
 
-def as_policy(table: np.ndarray) -> ad.CategoricalPolicy:
+def as_policy(table: Float[np.ndarray, "state action"]) -> CategoricalPolicy:
+    """A policy object from probabilities [state, action], for one-hot observations."""
     with np.errstate(divide="ignore"):
         logits = np.log(table)
-    return ad.CategoricalPolicy(lambda observations: logits[observations.argmax(axis=1)])
+    return CategoricalPolicy(lambda observations: logits[observations.argmax(axis=1)])
 
 
 def sticky_chain() -> ExactMDP:
-    """Action 0 stays, action 1 moves with probability 0.1: a suffix in place of the prefix is off by a factor."""
+    """Action 0 stays, action 1 moves with probability 0.1. Suffix products in place of prefix products show here."""
     transition = np.zeros((2, 2, 2))
     for state in (0, 1):
         transition[state, 0, state] = 1.0
@@ -199,7 +227,7 @@ def sticky_chain() -> ExactMDP:
 
 
 def random_mdp() -> ExactMDP:
-    """Five states, two actions, no termination, and a cut so late that γᴴ is nothing."""
+    """Five states, two actions, no termination. Truncation comes so late that γᴴ is negligible."""
     generator = np.random.default_rng(7)
     target = generator.dirichlet((3.0, 3.0), size=5)
     return ExactMDP(
@@ -215,14 +243,14 @@ def random_mdp() -> ExactMDP:
 
 
 def early_termination() -> ExactMDP:
-    """Each step ends the episode with a probability that depends on state and action, 5 % on average; no cut."""
+    """Every step may terminate, with a probability that depends on state and action, 5 % on average. No truncation."""
     mdp = random_mdp()
     ends = np.random.default_rng(8).uniform(0.0, 0.1, size=(5, 2, 1))
     return replace(mdp, name="early termination", transition=mdp.transition * (1 - ends), discount=0.9, truncation=None)
 
 
 def truncated() -> ExactMDP:
-    """Termination, 1.5 % on average, and a cut after 20 steps that hides a quarter of the mass."""
+    """Termination, 1.5 % of the steps on average, and truncation after 20 steps: a quarter of the mass comes later."""
     mdp = early_termination()
     ends = 0.3 * (1 - mdp.transition.sum(axis=2, keepdims=True))
     kept = mdp.transition / mdp.transition.sum(axis=2, keepdims=True) * (1 - ends)
@@ -230,12 +258,12 @@ def truncated() -> ExactMDP:
 
 
 def clock() -> ExactMDP:
-    """The environment terminates every episode after 15 steps, whatever the state."""
+    """The environment terminates every episode after 15 steps, and observations do not show the step."""
     return replace(random_mdp(), name="clock", discount=0.9, truncation=None, clock=15)
 
 
 def rare_state() -> ExactMDP:
-    """State 2 pays, π is there often, and μ hardly ever."""
+    """State 2 pays; π visits it often, μ rarely."""
     transition = np.zeros((3, 2, 3))
     transition[0, 0], transition[0, 1] = [0.9, 0.1, 0.0], [0.1, 0.9, 0.0]
     transition[1, 0], transition[1, 1] = [0.9, 0.1, 0.0], [0.2, 0.0, 0.8]
@@ -253,7 +281,7 @@ def rare_state() -> ExactMDP:
 
 
 def unseen_action() -> ExactMDP:
-    """π takes a third action in 4 % of the steps. It does on average what the others do, and the log never shows it."""
+    """π takes a third action in 4 % of the steps, and the log never shows it. It does on average what the others do."""
     generator = np.random.default_rng(11)
     transition = generator.dirichlet(np.ones(4), size=(4, 3))
     reward = generator.normal(size=(4, 3))
@@ -271,7 +299,7 @@ def unseen_action() -> ExactMDP:
 
 
 def hidden_clock(early_truncations: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
-    """One observed state. Action 1 costs 1 before step 5 and pays 3 after; most episodes are truncated before."""
+    """All states look the same. Action 1 costs 1 before step 5 and pays 3 from then on; few episodes get so far."""
     transition = np.zeros((6, 2, 6))
     transition[np.arange(6), :, [1, 2, 3, 4, 5, 5]] = 1.0
     return ExactMDP(
@@ -284,12 +312,12 @@ def hidden_clock(early_truncations: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactM
         discount=0.8,
         truncation=20,
         early_truncations=early_truncations,
-        seen=np.zeros(6, int),
+        observed_as=np.zeros(6, int),
     )
 
 
 def support_hole() -> ExactMDP:
-    """State 2 pays; only action 1 in state 1 leads there, and there μ never takes it."""
+    """State 2 pays. Only action 1 in state 1 leads there, and μ never takes it in state 1."""
     transition = np.zeros((3, 2, 3))
     transition[0, 0, 0], transition[0, 1] = 1.0, [0.89, 0.11, 0.0]
     transition[1, 0, 0] = transition[1, 1, 2] = 1.0
@@ -307,7 +335,7 @@ def support_hole() -> ExactMDP:
 
 
 def tiny(truncation: int = 3) -> ExactMDP:
-    """Two states, probabilities in quarters, termination and a cut: small enough to log every trajectory."""
+    """Two states, probabilities in quarters, termination and truncation: small enough for `exhaustive(4)`."""
     return ExactMDP(
         name="tiny",
         transition=np.array([[[0.5, 0.5], [0.25, 0.5]], [[0.5, 0.25], [0.0, 0.75]]]),
@@ -320,10 +348,5 @@ def tiny(truncation: int = 3) -> ExactMDP:
     )
 
 
+# The MDPs of the published tables. The others are for single questions.
 ALL = (sticky_chain(), random_mdp(), early_termination(), truncated(), clock(), rare_state())
-
-
-def _draw(probabilities: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    cumulative = probabilities.cumsum(axis=1)
-    uniform = generator.random((len(probabilities), 1)) * cumulative[:, -1:]
-    return (uniform >= cumulative).sum(axis=1)

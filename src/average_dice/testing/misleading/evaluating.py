@@ -1,0 +1,45 @@
+"""What the recommended estimator says of a misleading log, and whether it is confidently wrong."""
+
+import time
+from typing import Any
+
+from average_dice.evaluation import Evaluation, evaluate
+from average_dice.testing.misleading.log import LogWithTruth, MisleadingLog
+
+# For intervals by the bootstrap: few, because there are many logs.
+NUM_RESAMPLES = 25
+
+Row = dict[str, Any]
+
+
+def evaluate_log(log: MisleadingLog, seed: int) -> Row:
+    """The recommended estimate with its interval and verdict, the exact value, and the seconds it took."""
+    made, start = log.make(seed), time.perf_counter()
+    found = _evaluate(made, seed)
+    estimate = found.recommended_estimate
+    assert estimate is not None
+    return {
+        "name": log.name,
+        "seed": seed,
+        "truth": made.truth,
+        "value": estimate.value,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "verdict": found.verdict.level,
+        "reasons": list(found.verdict.reasons),
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def is_confidently_wrong(row: Row) -> bool:
+    """The verdict is "supported", and the truth is outside of the interval by more than half of its half-width."""
+    if row["verdict"] != "supported":
+        return False
+    if row["lower"] is None:
+        return True
+    margin = 0.25 * (row["upper"] - row["lower"])
+    return not row["lower"] - margin <= row["truth"] <= row["upper"] + margin
+
+
+def _evaluate(made: LogWithTruth, seed: int) -> Evaluation:
+    return evaluate(made.dataset, made.policy, made.discount, num_draws=NUM_RESAMPLES, seed=seed)
