@@ -297,7 +297,7 @@ def test_the_behaviour_policy_is_not_told_apart_from_itself():
     log = demo.dataset.select_episodes(np.arange(20))
     found = ad.evaluate(log, find_task("Hopper-v5").behaviour(demo.policy), 0.97, num_draws=10)
     assert found.estimates["average-dice-blend"].diagnostics["effective_episodes"] == pytest.approx(20)
-    assert found.against_behaviour.judgement == "not to be told apart"
+    assert found.against_behaviour.judgement == "no significant difference"
     assert found.against_behaviour.upper - found.against_behaviour.lower < 0.05
 
 
@@ -327,7 +327,7 @@ def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draw
     for changes in ({"num_draws": 0}, {"estimators": {"mine": replace(REGISTRY["td"].make(), num_steps=2)}}):
         none = ad.evaluate(log, MDP.policy, MDP.discount, **{"estimators": ["pdis"]} | changes)
         assert none.against_behaviour is None
-        assert "Against the behaviour policy: no difference, since" in str(none)
+        assert "Against the behaviour policy: no difference, because" in str(none)
 
 
 def test_differences_are_of_pairs():
@@ -337,8 +337,8 @@ def test_differences_are_of_pairs():
     assert found.judgement == "better"
     assert difference(1.0, 1.5, draws, draws + 0.5, 0.95, 20).judgement == "worse"
     apart = difference(1.0, 1.0, draws, draws[::-1], 0.95, 20)
-    assert apart.judgement == "not to be told apart"
+    assert apart.judgement == "no significant difference"
     assert "95% interval" in apart.in_words("{:.2f}".format)
     few = difference(0.01, 0.0, np.array([0.03, 0.06]), np.zeros(2), 0.95, 20)
     assert few.lower < 0 < few.upper  # two draws tell nothing
-    assert few.judgement == "not to be told apart"
+    assert few.judgement == "no significant difference"

@@ -33,10 +33,10 @@ class Difference:
 
     @property
     def judgement(self) -> str:
-        """Better, worse, or not to be told apart."""
+        """Better, worse, no significant difference, or no interval."""
         if self.lower is None or self.upper is None:
             return "no interval"
-        return "better" if self.lower > 0 else "worse" if self.upper < 0 else "not to be told apart"
+        return "better" if self.lower > 0 else "worse" if self.upper < 0 else "no significant difference"
 
     def in_words(self, shown: Callable[[float], str]) -> str:
         """The judgement, with its numbers."""
