@@ -103,7 +103,7 @@ def test_compare(tmp_path):
     out = tmp_path / "compared.json"
     common = (small, "--discount", 0.9, "--draws", 2)
     text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
-    assert "Differences on the same bootstrap resamples" in text
+    assert "Differences on the same bootstrap resamples of episodes" in text
     content = json.loads(out.read_text())
     pairs = [(one["policy"], one["other"]) for one in content["differences"]]
     assert pairs == [(str(POLICY), "behaviour"), ("CartPole-v1", "behaviour"), (str(POLICY), "CartPole-v1")]

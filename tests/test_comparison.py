@@ -49,7 +49,10 @@ def test_text_and_json(found, tmp_path):
     assert len(content["differences"]) == 6
     assert content["best"] == "good"
     assert content["best_is_clear"]
-    assert "Largest value: good, better than every other." in text
+    assert content["summary"] == comparison.summary
+    judgements = {(one["policy"], one["other"]): one["judgement"] for one in content["differences"]}
+    assert judgements == {pair: gap.judgement for pair, gap in comparison.differences.items()}
+    assert "Largest value: good, significantly better than every other policy." in " ".join(text.split())
 
 
 def test_the_largest_value_may_be_so_by_chance_or_on_no_ground(found):
@@ -62,7 +65,7 @@ def test_the_largest_value_may_be_so_by_chance_or_on_no_ground(found):
         unsupported = replace(judged, verdict=replace(judged.verdict, level="not supported"))
         doubtful = replace(comparison, evaluations={**comparison.evaluations, name: unsupported})
         assert not doubtful.best_is_clear
-        assert f"the log does not support {name}" in " ".join(str(doubtful).split())
+        assert f"the log does not support the value of {name}" in " ".join(str(doubtful).split())
 
 
 def test_bad_input():

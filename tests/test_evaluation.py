@@ -44,15 +44,37 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     evaluation.to_json(tmp_path / "result.json")
     content = json.loads((tmp_path / "result.json").read_text())
     promised = {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
-    assert set(content) == promised | {"judged", "diagnostics", "against_behaviour", "states", "curves", "command"}
+    assert set(content) == promised | {"judged", "checks", "diagnostics", "states", "curves", "command"} | {
+        "against_behaviour",
+        "no_difference",
+    }
     summary = {"terminated", "lengths", "rewards", "observation", "action", "behaviour_known", "metadata"}
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
-    assert set(content["verdict"]) == {"level", "reasons", "remedies"}
-    keys = {"estimator", "value", "lower", "upper", "level", "seconds", "diagnostics", "notes"}
+    assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}
+    keys = {"estimator", "value", "return", "lower", "upper", "level", "interval", "seconds", "diagnostics"}
+    keys |= {"notes", "note_codes"}
     assert all(set(estimate) == keys for estimate in content["estimates"])
     assert [estimate["estimator"] for estimate in content["estimates"]] == CLOSED.split(",")
     assert content["recommended"] == "average-dice-blend"
     assert content["estimates"][-1]["value"] == evaluation.recommended_estimate.value
+
+
+def test_the_json_has_what_is_shown(evaluation):
+    """So that the terminal and the page need to compute nothing."""
+    content = evaluation.to_dict()
+    for one in content["estimates"]:
+        assert one["return"] == one["value"] / (1 - 0.9)
+        assert "episodes" in one["interval"]
+        assert one["interval"] not in " ".join(one["notes"])
+        assert len(one["note_codes"]) == len(one["notes"])
+    assert content["verdict"]["rules"] == []
+    assert all(check["status"] in ("ok", "info") for check in content["checks"])
+    assert content["against_behaviour"]["judgement"] == evaluation.against_behaviour.judgement
+    assert content["no_difference"] is None
+    without = ad.evaluate(MDP.sample(20, seed=0), MDP.policy, 0.9, estimators="wpdis", num_draws=0).to_dict()
+    assert without["estimates"][0]["interval"] is None
+    assert without["against_behaviour"] is None
+    assert "two bootstrap resamples" in without["no_difference"]
 
 
 def test_the_table_names_every_estimator_and_marks_the_recommended_one(evaluation):

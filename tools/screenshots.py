@@ -17,7 +17,7 @@ SIZES = {"desktop": (1100, 1500), "phone": (390, 1500)}
 def main() -> None:
     demo = load_demo("Hopper-v5")
     command = "average-dice evaluate Hopper-v5.parquet --policy Hopper-v5 --discount 0.95 --report report.html"
-    found = ad.evaluate(demo.dataset, demo.policy, demo.discount, estimators=ESTIMATORS, command=command)
+    found = ad.evaluate(demo.dataset, demo.policy, demo.discount, estimators=ESTIMATORS).with_command(command)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "report.html"
         found.to_html(page)

@@ -11,9 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
+from rich.console import Group
 
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, SettingError
@@ -21,9 +19,9 @@ from average_dice.estimators import RECOMMENDED
 from average_dice.evaluation import Evaluation, evaluate
 from average_dice.files import write_text_whole
 from average_dice.inference.difference import Difference, difference
-from average_dice.inference.verdict import NOT_SUPPORTED
+from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.policies import Policy
-from average_dice.report.formatting import short
+from average_dice.report import terminal
 
 BEHAVIOUR = "behaviour"
 
@@ -45,11 +43,18 @@ class Comparison:
 
     @property
     def best_is_clear(self) -> bool:
-        """Whether the best is better than every other beyond chance, and no value among them not supported."""
-        return self._best_beyond_chance and not self._unsupported
+        """Whether the best is significantly better than every other policy, and the log supports every value."""
+        return self._best_is_significant and not self._unsupported
 
     @property
-    def _best_beyond_chance(self) -> bool:
+    def summary(self) -> str:
+        """Which policy has the largest value, whether significantly, and which values the log does not support."""
+        significant = "significantly better" if self._best_is_significant else "but not significantly better"
+        doubt = f"; the log does not support the value of {', '.join(self._unsupported)}" if self._unsupported else ""
+        return f"Largest value: {self.best}, {significant} than every other policy{doubt}."
+
+    @property
+    def _best_is_significant(self) -> bool:
         return all(
             found.judgement == ("better" if pair[0] == self.best else "worse")
             for pair, found in self.differences.items()
@@ -64,10 +69,12 @@ class Comparison:
         return {
             "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
             "differences": [
-                {"policy": one, "other": other, **asdict(found)} for (one, other), found in self.differences.items()
+                {"policy": one, "other": other, **asdict(found), "judgement": found.judgement}
+                for (one, other), found in self.differences.items()
             ],
             "best": self.best,
             "best_is_clear": self.best_is_clear,
+            "summary": self.summary,
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -75,39 +82,10 @@ class Comparison:
         write_text_whole(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     def __rich__(self) -> Group:
-        first = next(iter(self.evaluations.values()))
-        estimate = first.estimates[RECOMMENDED]
-        values = Table(title=f"J(π) at discount {first.discount}, by {RECOMMENDED}", title_justify="left")
-        for heading in ("policy", "value", f"{100 * (estimate.level or 0.95):g}% interval", "verdict"):
-            values.add_column(heading, justify="left" if heading in ("policy", "verdict") else "right")
-        for name, found in self.evaluations.items():
-            one = found.estimates[RECOMMENDED]
-            values.add_row(
-                Text(name), short(one.value), f"{short(one.lower)} to {short(one.upper)}", found.verdict.level
-            )
-        gain = first.against_behaviour
-        if gain is not None:
-            values.add_row(Text(BEHAVIOUR), short(gain.baseline), "", "")
-        apart = Table(title="Differences on the same draws of episodes", title_justify="left", padding=(0, 0))
-        for heading in ("policy", "against", "more by", "interval", ""):
-            apart.add_column(heading, justify="right" if heading in ("more by", "interval") else "left")
-        for (name, other), gap in self.differences.items():
-            interval = f"{short(gap.lower)} to {short(gap.upper)}"
-            apart.add_row(Text(name), Text(other), short(gap.value), interval, gap.judgement)
-        reasons = [
-            Text(f"{name}: {found.verdict.level}, because {'; '.join(found.verdict.reasons)}")
-            for name, found in self.evaluations.items()
-            if found.verdict.level != "supported"
-        ]
-        clear = "better than every other" if self._best_beyond_chance else "but not clearly better than every other"
-        doubt = f"; but the log does not support {', '.join(self._unsupported)}" if self._unsupported else ""
-        return Group(values, apart, Text(f"Largest value: {self.best}, {clear}{doubt}."), *reasons)
+        return terminal.draw_comparison(self.to_dict())
 
     def __str__(self) -> str:
-        console = Console(width=100, no_color=True)
-        with console.capture() as capture:
-            console.print(self)
-        return capture.get()
+        return terminal.as_text(self)
 
 
 def compare(

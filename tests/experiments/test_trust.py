@@ -73,7 +73,7 @@ def test_a_run_stores_what_the_verdict_needs(tmp_path):
     assert len(rows) == 4
     assert {trust.verdict_of(one).level for one in rows} <= {"supported", "weak", "not supported"}
     shortest = min(rows, key=lambda one: one["max_steps"])
-    assert any("beyond the cut" in reason for reason in trust.verdict_of(shortest).reasons)
+    assert any("lies after truncation" in reason for reason in trust.verdict_of(shortest).reasons)
     path = trust.write_trust(trust.judged(tmp_path), tmp_path)
     assert path.read_text().startswith("| tasks | verdict | cases |")
 

@@ -255,7 +255,9 @@ def test_progress_over_draws_that_train_goes_on_from_one_lot_to_the_next(monkeyp
 def test_no_interval_from_one_episode_or_without_draws():
     problem = MDP.problem(1, seed=0)
     fit = AverageReward().fit(problem, key=KEY)
-    assert uncertainty(AverageReward(), problem, fit, IntervalSettings(), key=KEY).kind.endswith("the log has one episode")
+    assert uncertainty(AverageReward(), problem, fit, IntervalSettings(), key=KEY).kind.endswith(
+        "the log has one episode"
+    )
     none = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, IntervalSettings(bootstrap=0), key=KEY)
     assert none.kind == "no interval: no draws were asked for"
     one = uncertainty(AverageReward(), MDP.problem(9, seed=0), fit, IntervalSettings(bootstrap=1), key=KEY)
@@ -327,7 +329,7 @@ def test_a_difference_from_the_behaviour_policy_where_the_interval_needs_no_draw
     for changes in ({"bootstrap": 0}, {"estimators": {"mine": replace(REGISTRY["td"].make(), num_steps=2)}}):
         none = ad.evaluate(log, MDP.policy, MDP.discount, **{"estimators": ["pdis"]} | changes)
         assert none.against_behaviour is None
-        assert "Against the behaviour policy: no difference, since" in str(none)
+        assert "Against the behaviour policy: no difference, because" in str(none)
 
 
 def test_differences_are_of_pairs():

@@ -98,9 +98,8 @@ def evaluate(
             num_trained_draws=trained_draws,
             features=features,
             seed=seed,
-            command=shlex.join(["average-dice", *sys.argv[1:]]),
             starting=starting,
-        )
+        ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))
     if json is not None:
         found.to_json(json)
     if report is not None:
@@ -122,10 +121,10 @@ def report(
     Example: `average-dice report result.json --out report.html`
     """
     from average_dice.files import write_text_whole
-    from average_dice.report import page_of_file
+    from average_dice.report.page import render_file
 
     target = out or result.with_suffix(".html")
-    text = page_of_file(result)
+    text = render_file(result)
     write_text_whole(target, text)
     make_console().print(f"Written to {target}.", style="dim")
 

@@ -29,7 +29,7 @@ class Difference:
 
     @property
     def judgement(self) -> str:
-        """better, worse, no significant difference, or no interval."""
+        """Better, worse, no significant difference, or no interval."""
         if self.lower is None or self.upper is None:
             return "no interval"
         return "better" if self.lower > 0 else "worse" if self.upper < 0 else "no significant difference"

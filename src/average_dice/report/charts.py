@@ -1,8 +1,9 @@
-"""Charts as inline SVG: strings of a few shapes, coloured by the classes of the page they stand on.
+"""Charts as inline SVG: strings of a few shapes, coloured by the style sheet of the page.
 
-Every text that comes from outside is escaped here.
+Every string from the evaluation is escaped here.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,14 +15,21 @@ from average_dice.report.formatting import short
 
 Number = int | float
 
+# All sizes in units of the view box, about a pixel each on a phone.
 WIDTH = 480
-LONGEST_NAME = 22
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40  # margins: tick labels on the left, axis title at the bottom
+NAMES, VALUES, ROW = 150, 70, 24  # of the forest plot: columns for names and for values, and the height of a row
+LONGEST_NAME = 22  # characters that fit into NAMES
+REACH = 3  # the forest plot shows three times the recommended interval,
+NEAR = 4  # and what lies within four times that range
+
+RATIO_LIMITS = (0.25, 0.5, 1, 2, 4)
+RATIO_LABELS = ("below ¼", "¼ to ½", "½ to 1", "1 to 2", "2 to 4", "above 4")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From numbers to places on the page."""
+    """From numbers to positions in the chart."""
 
     low: Number
     high: Number
@@ -33,7 +41,7 @@ class Scale:
         return self.start + (value - self.low) / span * (self.end - self.start) if span > 0 else self.start
 
     def ticks(self, number: int = 4) -> list[Number]:
-        """About so many round numbers."""
+        """Round numbers, about this many."""
         span = self.high - self.low
         if span <= 0:
             return [self.low]
@@ -49,45 +57,48 @@ def _tick(value: Number) -> str:
 
 
 def forest(estimates: Sequence[Mapping[str, Any]], recommended: str, baseline: Number | None) -> str:
-    """A line for each estimate: its value as a dot, its interval as a bar; what is far off is an arrow at the edge."""
+    """One row per estimate: its value as a dot, its interval as a bar.
+
+    A value or an end of an interval outside the range of the chart is an arrow at its edge.
+    """
     known = [one for one in estimates if one["value"] is not None]
     if not known:
         return ""
-    low, high = _range_of_forest(known, recommended, baseline)
-    left, row = 150, 24
-    height = TOP + row * len(known) + BOTTOM
-    x = Scale(low, high, left, WIDTH - 70)
+    height = TOP + ROW * len(known) + BOTTOM
+    x = Scale(*_range_of_forest(known, recommended, baseline), NAMES, WIDTH - VALUES)
     shapes = [_x_axis(x, height, "J(π), a reward per step")]
-    if baseline is not None and low <= baseline <= high:
+    if baseline is not None and x.low <= baseline <= x.high:
         shapes.append(_line(x(baseline), TOP, x(baseline), height - BOTTOM, "baseline"))
         shapes.append(_text(x(baseline), TOP - 2, "behaviour", "small", "middle"))
     for place, one in enumerate(known):
-        y = TOP + row * (place + 0.5)
         kind = "accent" if one["estimator"] == recommended else "plain"
-        name = one["estimator"] if len(one["estimator"]) <= LONGEST_NAME else one["estimator"][: LONGEST_NAME - 1] + "…"
-        shapes.append(_text(left - 8, y + 4, name, kind, "end"))
-        shapes.append(_text(WIDTH - 62, y + 4, short(one["value"]), kind, "start"))
-        if one["lower"] is not None:
-            ends = [min(max(x(one[end]), x.start), x.end) for end in ("lower", "upper")]
-            shapes.append(_line(ends[0], y, ends[1], y, f"bar {kind}"))
-        if low <= one["value"] <= high:
-            shapes.append(f'<circle cx="{x(one["value"]):.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')
-        else:
-            shapes.append(
-                _text(
-                    x.end if one["value"] > high else x.start,
-                    y + 4,
-                    "▸" if one["value"] > high else "◂",
-                    kind,
-                    "middle",
-                )
-            )
+        shapes += _forest_row(one, x, TOP + ROW * (place + 0.5), kind)
     described = f"Forest plot of {len(known)} estimates with intervals; {recommended} is marked."
     return _svg(height, shapes, described)
 
 
+def _forest_row(one: Mapping[str, Any], x: Scale, y: Number, kind: str) -> list[str]:
+    name = one["estimator"] if len(one["estimator"]) <= LONGEST_NAME else one["estimator"][: LONGEST_NAME - 1] + "…"
+    shapes = [
+        _text(NAMES - 8, y + 4, name, kind, "end"),
+        _text(WIDTH - VALUES + 8, y + 4, short(one["value"]), kind, "start"),
+    ]
+    points = [one["value"]]
+    if one["lower"] is not None:
+        points += [one["lower"], one["upper"]]
+        start, end = (min(max(x(number), x.start), x.end) for number in (one["lower"], one["upper"]))
+        shapes.append(_line(start, y, end, y, f"bar {kind}"))
+    if x.low <= one["value"] <= x.high:
+        shapes.append(f'<circle cx="{x(one["value"]):.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')
+    if min(points) < x.low:
+        shapes.append(_text(x.start, y + 4, "◂", kind, "middle"))
+    if max(points) > x.high:
+        shapes.append(_text(x.end, y + 4, "▸", kind, "middle"))
+    return shapes
+
+
 def bars(values: Sequence[Number], x_name: str, y_name: str, described: str, most: int = 60) -> str:
-    """Bars in the order given; the first so many of them."""
+    """Bars in the order given, at most `most` of them."""
     shown = list(values)[:most]
     height = 200
     x = Scale(0, max(len(shown), 1), LEFT, WIDTH - RIGHT)
@@ -106,7 +117,7 @@ def bars(values: Sequence[Number], x_name: str, y_name: str, described: str, mos
 def lines(
     curves: Mapping[str, tuple[Sequence[Number], Sequence[Number | None]]], x_name: str, y_name: str, described: str
 ) -> str:
-    """One or several lines, each with its name at its end."""
+    """One or several lines; several have their names beside them."""
     points = {name: [(a, b) for a, b in zip(*curve, strict=True) if b is not None] for name, curve in curves.items()}
     every = [point for curve in points.values() for point in curve]
     if not every:
@@ -131,29 +142,30 @@ def lines(
 def scatter(
     xs: Sequence[Number], ys: Sequence[Number], colours: Sequence[Number], axes: Sequence[str], described: str
 ) -> str:
-    """Points on two axes, darker where the ratio is larger."""
+    """Points on two axes, coloured by the ratio."""
     height = 300
     x = Scale(*_with_margin(xs), LEFT, WIDTH - RIGHT)
     y = Scale(*_with_margin(ys), height - BOTTOM, TOP)
     shapes = [_x_axis(x, height, axes[0]), _y_axis(y, axes[1])]
     for a, b, ratio in sorted(zip(xs, ys, colours, strict=True), key=lambda point: point[2]):
-        bin_ = int(np.clip(np.floor(np.log2(max(ratio, 1e-9)) + 3), 0, 5))  # below ¼, ½, 1, 2, 4, above
-        shapes.append(f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3" class="ratio{bin_}"/>')
+        colour = bisect_right(RATIO_LIMITS, ratio)
+        shapes.append(f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3" class="ratio{colour}"/>')
     return _svg(height, shapes, described)
 
 
 def _range_of_forest(
     known: Sequence[Mapping[str, Any]], recommended: str, baseline: Number | None
 ) -> tuple[Number, Number]:
-    """Wide enough for the recommended interval three times over, and for whatever else is near."""
+    """Around the recommended value: REACH times its interval, and every value and end of an interval that is near."""
     first = next((one for one in known if one["estimator"] == recommended), known[0])
     centre = first["value"]
-    ends = [end for one in (first,) for end in (one["lower"], one["upper"]) if end is not None]
-    values = np.array([one["value"] for one in known] + ([baseline] if baseline is not None else []))
-    reach = 3 * max([abs(end - centre) for end in ends] + [float(np.median(np.abs(values - centre)))])
+    values = [one["value"] for one in known] + ([] if baseline is None else [baseline])
+    ends = [one[end] for one in known for end in ("lower", "upper") if one[end] is not None]
+    own_reach = [abs(first[end] - centre) for end in ("lower", "upper") if first[end] is not None]
+    reach = REACH * max([*own_reach, float(np.median(np.abs(np.array(values) - centre)))])
     reach = reach or 0.1 * abs(centre) or 1.0
-    near = values[np.abs(values - centre) <= 4 * reach]
-    low, high = min(centre - reach, near.min()), max(centre + reach, near.max())
+    near = [number for number in (*values, *ends) if abs(number - centre) <= NEAR * reach]
+    low, high = min(centre - reach, *near), max(centre + reach, *near)
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 
 

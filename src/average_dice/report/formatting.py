@@ -1,10 +1,23 @@
-"""Numbers as a person would write them, and words, in the terminal and on the page alike."""
+"""Numbers as text, the same in the terminal and on the page."""
 
-NO_DIFFERENCE = "no difference, since it takes two draws of episodes or more (of methods that train, trained draws)"
+from collections.abc import Mapping
+from typing import Any
+
+NOTHING = "–"
 
 
 def short(value: float | None) -> str:
-    """Four decimals, four digits where that says too little or too much; a dash for nothing."""
+    """Four decimals; four significant digits where four decimals show too little or too much; a dash for None."""
     if value is None:
-        return "–"
+        return NOTHING
     return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """0.95 → 95%."""
+    return f"{100 * share:g}%"
+
+
+def interval(found: Mapping[str, Any]) -> str:
+    """The two ends of an estimate or a difference; a dash without an interval."""
+    return NOTHING if found["lower"] is None else f"{short(found['lower'])} to {short(found['upper'])}"

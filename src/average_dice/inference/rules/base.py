@@ -1,0 +1,179 @@
+"""A rule: one number, its limits and the reason for them, what to say beyond a limit, and what to do about it.
+
+    ok  →  weak  →  not supported
+
+A rule without limits shows its number and judges nothing. A number that is not finite (0 / 0) counts as a fault.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from average_dice.estimators import Estimate
+from average_dice.inference.diagnostics import Diagnostics
+
+Status = Literal["ok", "weak", "not supported", "info"]
+OK: Status = "ok"
+WEAK: Status = "weak"
+NOT_SUPPORTED: Status = "not supported"
+INFO: Status = "info"
+
+# Standard errors. All of 140 sound logs of exact MDPs stay below 5 (a test), logs of the seven tasks below 3.5: what
+# reaches 5 is not there by chance. See docs/trust.md.
+SIGNIFICANT = 5.0
+STANDARD_ERRORS = "{:g} standard errors"
+PERCENT = "{:.0%}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What rules read: the estimate that is judged (None without one), the diagnostics, and the number of episodes."""
+
+    estimate: Estimate | None
+    diagnostics: Diagnostics
+    num_episodes: int
+
+    def fill(self, template: str) -> str:
+        """The template with the diagnostics and `episodes` filled in."""
+        return template.format(**vars(self.diagnostics), episodes=self.num_episodes)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that fired: how bad it is, the reason, and what would help."""
+
+    rule: str
+    level: Status
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule as the report shows it: what was checked, the number here, what is good, and the status."""
+
+    name: str
+    description: str
+    value: str
+    good: str
+    status: Status
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on a number: what lies beyond it, and both sides in words."""
+
+    number: float
+    is_beyond: Callable[[float, float], bool]
+    fault: str
+    good: str
+
+
+def above(number: float, unit: str = "{:g}") -> Limit:
+    return Limit(number, operator.gt, f"above {unit.format(number)}", f"at most {unit.format(number)}")
+
+
+def at_least(number: float, unit: str = "{:g}") -> Limit:
+    return Limit(number, operator.ge, f"{unit.format(number)} or more", f"below {unit.format(number)}")
+
+
+def below(number: float, unit: str = "{:g}") -> Limit:
+    return Limit(number, operator.lt, f"below {unit.format(number)}", f"at least {unit.format(number)}")
+
+
+def always(fault: str, good: str) -> Limit:
+    """Every number is beyond it: a rule fires as soon as its number is significant."""
+    return Limit(-math.inf, operator.ge, fault, good)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The two limits of a rule (either may be absent), and why they lie there.
+
+    `significance`: a diagnostic in standard errors. Where it is below `SIGNIFICANT` the number is noise, and no fault.
+    """
+
+    why: str
+    weak: Limit | None = None
+    not_supported: Limit | None = None
+    significance: str | None = None
+
+    @property
+    def good(self) -> str:
+        """In words, the values that no limit objects to."""
+        return next(limit.good for limit in (self.weak, self.not_supported) if limit is not None)
+
+    def status(self, number: float, evidence: Evidence) -> Status:
+        if self.significance is not None:
+            distance = getattr(evidence.diagnostics, self.significance)
+            if distance is None or distance < SIGNIFICANT:
+                return OK
+        if math.isnan(number):
+            return WEAK if self.weak is not None else NOT_SUPPORTED
+        for level, limit in ((NOT_SUPPORTED, self.not_supported), (WEAK, self.weak)):
+            if limit is not None and limit.is_beyond(number, limit.number):
+                return level
+        return OK
+
+
+Words = str | Callable[[Evidence], str]  # a template over the diagnostics, or a function where the words depend on them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One entry of the table `RULES`.
+
+    - `name`: its code in the JSON; `reads`: the diagnostics that it explains, the first of which is its number.
+    - `description` in a few words for the report, `definition` in full for the documentation.
+    - `shows`: the number, as the report shows it; `says`: the reason, if it fires; `remedy`: what would help.
+    - `measure`: the number, where it is not the first diagnostic itself. None: not known for this log.
+    - `expected`: the good values in words, where there are no limits to tell them.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    description: str
+    definition: str
+    shows: Words
+    limits: Limits | None = None
+    says: Words = ""
+    remedy: Words = ""
+    measure: Callable[[Evidence], float | None] | None = None
+    expected: str = ""
+
+    @property
+    def good(self) -> str:
+        return self.expected if self.limits is None else self.limits.good
+
+    def number(self, evidence: Evidence) -> float | None:
+        if self.measure is not None:
+            return self.measure(evidence)
+        first: Any = getattr(evidence.diagnostics, self.reads[0])
+        return first
+
+    def status(self, evidence: Evidence) -> Status | None:
+        """None where the number is not known."""
+        number = self.number(evidence)
+        if number is None:
+            return None
+        return INFO if self.limits is None else self.limits.status(number, evidence)
+
+    def check(self, evidence: Evidence) -> Check | None:
+        """For the report."""
+        status = self.status(evidence)
+        if status is None:
+            return None
+        return Check(self.name, self.description, _said(self.shows, evidence), self.good, status)
+
+    def finding(self, evidence: Evidence) -> Finding | None:
+        """For the verdict, if the number is beyond a limit."""
+        status = self.status(evidence)
+        if status in (None, OK, INFO):
+            return None
+        return Finding(self.name, status, _said(self.says, evidence), _said(self.remedy, evidence))
+
+
+def _said(words: Words, evidence: Evidence) -> str:
+    return evidence.fill(words) if isinstance(words, str) else words(evidence)

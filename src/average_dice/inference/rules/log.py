@@ -1,0 +1,84 @@
+"""Is the log what an estimate takes it for: independent, similar episodes, with rewards that are all real?"""
+
+from average_dice.inference.rules.base import (
+    PERCENT,
+    SIGNIFICANT,
+    STANDARD_ERRORS,
+    Limits,
+    Rule,
+    above,
+    at_least,
+)
+
+INFORMATIVE_TRUNCATION = Rule(
+    name="informative-truncation",
+    reads=("truncation",),
+    description="truncation that depends on observations or rewards",
+    definition="Largest distance, over all columns, of truncated rows from the other rows of their step",
+    shows="{truncation:.1f} standard errors",
+    limits=Limits(
+        why="A dependence is no estimate of the bias, so it is never worse than weak",
+        weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
+    ),
+    says="truncation depends on what happens in the episode: truncated rows differ from others of the same step",
+    remedy="record why episodes end; an episode that failed or finished is terminated, not truncated",
+)
+
+TREND = Rule(
+    name="trend",
+    reads=("trend",),
+    description="change of returns over the log",
+    definition="Rank correlation of the return of an episode with its place in the log",
+    shows="{trend:.1f} standard errors",
+    limits=Limits(
+        why="The estimate is then an average over conditions; whether that is wrong depends on its use",
+        weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
+    ),
+    says="returns change over the log: its first episodes were logged under other conditions than its last",
+    remedy="evaluate on the part of the log that resembles the present",
+)
+
+NEIGHBOURS = Rule(
+    name="similar-neighbours",
+    reads=("neighbours",),
+    description="similarity of consecutive episodes",
+    definition="Rank correlation of the return of an episode with that of the next one",
+    shows="{neighbours:.1f} standard errors",
+    limits=Limits(
+        why="Dependence makes intervals too narrow and leaves the value unbiased",
+        weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
+    ),
+    says="consecutive episodes have similar returns: they are not independent, and intervals are too narrow",
+    remedy="give all rows of one person or machine one episode number, or log more persons or machines",
+)
+
+LARGEST_REWARD = Rule(
+    name="largest-reward",
+    reads=("largest_reward_share",),
+    description="share of one row in the variance of rewards",
+    definition="Share of the row furthest from the mean reward in the variance of rewards",
+    shows="{largest_reward_share:.1%}",
+    limits=Limits(
+        why="Set by judgement: such a row is a recording error or a rare event, and the bootstrap can judge neither",
+        weak=at_least(0.2, PERCENT),
+    ),
+    says="a single row accounts for {largest_reward_share:.0%} of the variance of rewards",
+    remedy="check that reward; if it is right, log more episodes like it",
+)
+
+REPEATED_EPISODES = Rule(
+    name="repeated-episodes",
+    reads=("repeated_episodes",),
+    description="episodes that are copies of others",
+    definition=(
+        "Share of episodes that are the same as an earlier one, and too unlikely to be so by chance. Where states "
+        "recur in other episodes, only those count that μ would hardly repeat"
+    ),
+    shows="{repeated_episodes:.1%}",
+    limits=Limits(
+        why="Intervals count copies as independent: 1% narrows them by less than 1%",
+        weak=above(0.01, PERCENT),
+    ),
+    says="{repeated_episodes:.0%} of the episodes are copies of others: intervals are too narrow",
+    remedy="remove the copies",
+)

@@ -1,0 +1,180 @@
+"""Are the recorded probabilities right, and does the log show what the policy does?
+
+Under μ the importance ratio ρ = π(a|s) / μ(a|s) has the mean 1 at every state and step. An action that π takes and μ
+never takes is missing from that mean. Only wrong probabilities raise it above 1.
+"""
+
+import operator
+from collections.abc import Callable
+
+from average_dice.inference.rules.base import (
+    SIGNIFICANT,
+    STANDARD_ERRORS,
+    Evidence,
+    Limit,
+    Limits,
+    Rule,
+    always,
+    at_least,
+)
+from average_dice.inference.rules.remedies import CHECK_PROBABILITIES, CLOSER_POLICY
+
+FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
+WRONG = "the recorded or the policy's probabilities are wrong"
+CLOSE_TO_ONE = f"less than {FROM_ONE}"
+
+
+def _off_one(ratio: str) -> Callable[[Evidence], float | None]:
+    """|ratio − 1|."""
+
+    def measure(evidence: Evidence) -> float | None:
+        mean = getattr(evidence.diagnostics, ratio)
+        return None if mean is None else abs(mean - 1)
+
+    return measure
+
+
+def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
+    """The reason, which depends on the side of 1 that the mean lies on."""
+
+    def says(evidence: Evidence) -> str:
+        mean = getattr(evidence.diagnostics, ratio)
+        hole = ", or the policy takes actions that the log never takes" if mean < 1 else ""
+        return f"{evidence.fill(where)} importance ratios average {mean:.2f} instead of 1: {WRONG}{hole}"
+
+    return says
+
+
+def _average_remedy(ratio: str) -> Callable[[Evidence], str]:
+    def remedy(evidence: Evidence) -> str:
+        mean = getattr(evidence.diagnostics, ratio)
+        return f"{CHECK_PROBABILITIES}; {CLOSER_POLICY}" if mean < 1 else CHECK_PROBABILITIES
+
+    return remedy
+
+
+MEAN_RATIO = Rule(
+    name="mean-ratio",
+    reads=("mean_ratio", "mean_ratio_distance"),
+    description="mean importance ratio",
+    definition="Mean of ρ over the log, and its distance from 1 in standard errors. 1 if both probabilities are right",
+    measure=_off_one("mean_ratio"),
+    shows="{mean_ratio:.3f}, {mean_ratio_distance:.1f} standard errors from 1",
+    limits=Limits(
+        why="In long logs a deviation of less than 5% can be significant and still harmless",
+        significance="mean_ratio_distance",
+        not_supported=Limit(0.05, operator.ge, f"{FROM_ONE}, and 5% or more", f"{CLOSE_TO_ONE}, or less than 5%"),
+    ),
+    says=_average("mean_ratio", "over the log"),
+    remedy=_average_remedy("mean_ratio"),
+)
+
+STEP_RATIO = Rule(
+    name="step-ratio",
+    reads=("worst_step", "worst_step_ratio", "worst_step_distance"),
+    description="mean importance ratio at the worst step",
+    definition=(
+        "The step (γᵗ > 1/10) whose mean of ρ lies the most standard errors from 1, that mean, and its distance. The "
+        "standard error uses the spread of all rows where that of the step is smaller"
+    ),
+    measure=_off_one("worst_step_ratio"),
+    shows="{worst_step_ratio:.3f} at step {worst_step}, {worst_step_distance:.1f} standard errors from 1",
+    limits=Limits(
+        why="A missing action at a single step biases only part of the value: up to 20% the estimate may still be near",
+        significance="worst_step_distance",
+        weak=always(FROM_ONE, CLOSE_TO_ONE),
+        not_supported=Limit(0.2, operator.gt, f"{FROM_ONE}, and more than 20%", "at most 20% from 1"),
+    ),
+    says=_average("worst_step_ratio", "at step {worst_step}"),
+    remedy=_average_remedy("worst_step_ratio"),
+)
+
+
+def _wrong_mass(evidence: Evidence) -> float | None:
+    found = evidence.diagnostics
+    if found.balance is None or found.missing_mass is None or found.excess_mass is None:
+        return None
+    return max(found.missing_mass, found.excess_mass)
+
+
+def _more_excess(evidence: Evidence) -> bool:
+    found = evidence.diagnostics
+    return found.missing_mass is not None and found.excess_mass is not None and found.excess_mass > found.missing_mass
+
+
+def _shown_balance(evidence: Evidence) -> str:
+    """With the larger mass, where it is more than noise."""
+    distance = evidence.fill("{balance:.1f} standard errors from 1")
+    if evidence.diagnostics.balance is None or evidence.diagnostics.balance < SIGNIFICANT:
+        return distance
+    kind = "excess" if _more_excess(evidence) else "missing"
+    return f"{distance}, {kind} mass {max(_wrong_mass(evidence) or 0.0, 0.0):.2g}"
+
+
+def _says_state_ratio(evidence: Evidence) -> str:
+    if _more_excess(evidence):
+        return f"at some states importance ratios average more than 1: {WRONG}"
+    return evidence.fill(
+        "the policy leaves the support of the log {missing_mass:.2g} times an episode (discounted): "
+        "rewards there are unknown"
+    )
+
+
+def _remedy_state_ratio(evidence: Evidence) -> str:
+    return CHECK_PROBABILITIES if _more_excess(evidence) else f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}"
+
+
+STATE_RATIO = Rule(
+    name="state-ratio",
+    reads=("balance", "missing_mass", "excess_mass"),
+    description="mean importance ratio by state and step",
+    definition=(
+        "E[ρ | s, t] = 1 at every state and step. A regression on other episodes finds where it is not; `balance` is "
+        "the distance from 1 there, in standard errors. `missing_mass` and `excess_mass` are E[Σ γᵗ W_t (1 − ρ_t)] "
+        "over the rows where the regression is positive or negative: how often in an episode, discounted, π leaves the "
+        "support of the log, or wrong probabilities add weight. They may exceed 1, and are noise while `balance` is "
+        f"below {SIGNIFICANT:g}"
+    ),
+    measure=_wrong_mass,
+    shows=_shown_balance,
+    limits=Limits(
+        why="If π leaves the support less than once in 20 episodes, the value changes little",
+        significance="balance",
+        weak=always(FROM_ONE, CLOSE_TO_ONE),
+        not_supported=Limit(0.05, operator.gt, f"{FROM_ONE}, and missing or excess mass above 0.05", "at most 0.05"),
+    ),
+    says=_says_state_ratio,
+    remedy=_remedy_state_ratio,
+)
+
+DEPENDENT_ACTIONS = Rule(
+    name="dependent-actions",
+    reads=("memory",),
+    description="correlation of consecutive importance ratios",
+    definition=(
+        "The ratios of two consecutive steps are uncorrelated if actions were sampled with the recorded probabilities. "
+        "Distance of their covariance from 0"
+    ),
+    shows="{memory:.1f} standard errors",
+    limits=Limits(
+        why="A correlation is no estimate of the bias, so it is never worse than weak",
+        weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
+    ),
+    says="logged actions depend on earlier actions in a way that the recorded probabilities do not show",
+    remedy="record the probabilities that the actions were sampled with, and the variables they depended on",
+)
+
+KNOWN_PROBABILITIES = Rule(
+    name="known-probabilities",
+    reads=("behaviour_log_prob",),
+    description="probabilities of the logged actions",
+    definition="Whether the probabilities of the logged actions are known, under μ and under π",
+    measure=lambda evidence: float(evidence.diagnostics.overlap is not None),
+    shows=lambda evidence: "unknown" if evidence.diagnostics.overlap is None else "known",
+    limits=Limits(
+        why="Without probabilities most checks are impossible, but methods by values may still be right",
+        weak=Limit(1.0, operator.lt, "unknown", "known"),
+    ),
+    says="probabilities of the logged actions are unknown, so overlap with the policy cannot be checked",
+    remedy="log behaviour_log_prob",
+)

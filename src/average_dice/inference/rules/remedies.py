@@ -1,0 +1,6 @@
+"""What would help. Several rules share these words, so that a verdict says each of them once."""
+
+MORE_EPISODES = "log more episodes"
+LONGER_EPISODES = "log longer episodes, or choose a smaller discount"
+CLOSER_POLICY = "evaluate a policy closer to the logged behaviour, or log data with a policy closer to this one"
+CHECK_PROBABILITIES = "check behaviour_log_prob and the policy: both must refer to the logged, unclipped action"

@@ -1,0 +1,147 @@
+"""Tables for a terminal. Where it is too narrow, a column goes; no number is ever shortened."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from average_dice.report.formatting import NOTHING, interval, percent, short
+
+Content = Mapping[str, Any]
+Column = tuple[str, Sequence[str | Text]]  # a heading and its cells; numbers are strings, words are texts
+
+PLAIN_WIDTH = 100  # of plain text
+UNBOUNDED = 10_000  # columns, for measuring how wide a table would like to be
+COLOURS = {"supported": "green", "weak": "yellow", "not supported": "red"}
+
+
+@dataclass(frozen=True)
+class FirstThatFits:
+    """The first of the tables that fits into the terminal; else the last, whose cells then wrap."""
+
+    tables: Sequence[Table]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        wide = options.update(max_width=UNBOUNDED)
+        fitting = (one for one in self.tables if console.measure(one, options=wide).maximum <= options.max_width)
+        yield next(fitting, self.tables[-1])
+
+
+def as_text(renderable: RenderableType) -> str:
+    """Without colours."""
+    console = Console(width=PLAIN_WIDTH, no_color=True)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None = None) -> Group:
+    """The verdict, the estimates as a table, and the notes; `errors` of the estimates, where the truth is known."""
+    notes = [Text(f"{one['estimator']}: {'; '.join(one['notes'])}") for one in content["estimates"] if one["notes"]]
+    columns = _estimate_columns(content, errors)
+    tables = [_table(_title(content), columns[:number]) for number in range(len(columns), 2, -1)]  # seconds go first
+    return Group(*_verdict(content), FirstThatFits(tables), *notes, _source(content))
+
+
+def draw_comparison(content: Content) -> Group:
+    """The value of each policy, the differences between pairs, the summary, and the reasons for doubt."""
+    reasons = [
+        Text(f"{one['policy']}: {one['verdict']['level']}, because {'; '.join(one['verdict']['reasons'])}")
+        for one in content["policies"]
+        if one["verdict"]["level"] != "supported"
+    ]
+    differences = content["differences"]
+    columns: list[Column] = [
+        ("policy", [Text(one["policy"]) for one in differences]),
+        ("against", [Text(one["other"]) for one in differences]),
+        ("difference", [short(one["value"]) for one in differences]),
+        ("interval", [interval(one) for one in differences]),
+        ("judgement", [Text(one["judgement"]) for one in differences]),
+    ]
+    tables = [_table("Differences on the same bootstrap resamples of episodes", columns, padding) for padding in (1, 0)]
+    return Group(_values_of_policies(content), FirstThatFits(tables), Text(content["summary"]), *reasons)
+
+
+def _values_of_policies(content: Content) -> Table:
+    first, recommended = content["policies"][0], content["policies"][0]["recommended"]
+    found = [_estimate_of(one, recommended) for one in content["policies"]]
+    return _table(
+        f"J(π) at discount {first['discount']}, by {recommended}",
+        [
+            ("policy", [*(Text(one["policy"]) for one in content["policies"]), Text("behaviour")]),
+            ("value", [*(short(one["value"]) for one in found), short(first["against_behaviour"]["baseline"])]),
+            (_interval_heading(found), [*(interval(one) for one in found), ""]),
+            ("verdict", [*(Text(one["verdict"]["level"]) for one in content["policies"]), Text("")]),
+        ],
+    )
+
+
+def _table(title: str, columns: Sequence[Column], padding: int = 1) -> Table:
+    """Words are aligned left, numbers right. Where the table is too wide, cells wrap."""
+    table = Table(title=title, title_justify="left", padding=(0, padding))
+    for heading, cells in columns:
+        table.add_column(heading, justify="left" if isinstance(cells[0], Text) else "right", overflow="fold")
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _title(content: Content) -> str:
+    return f"J(π) at discount {content['discount']}, a reward per step"
+
+
+def _estimate_columns(content: Content, errors: Mapping[str, float | None] | None) -> list[Column]:
+    """The least important last."""
+    estimates = content["estimates"]
+    columns: list[Column] = [
+        ("estimator", [_label(one["estimator"], content["recommended"]) for one in estimates]),
+        ("value", [short(one["value"]) for one in estimates]),
+        (_interval_heading(estimates), [interval(one) for one in estimates]),
+    ]
+    if errors is None:
+        columns.append(("return", [short(one["return"]) for one in estimates]))
+    else:
+        found = [errors[one["estimator"]] for one in estimates]
+        columns.append(("error", [NOTHING if error is None else f"{error:+.4f}" for error in found]))
+    return [*columns, ("seconds", [f"{one['seconds']:.2f}" for one in estimates])]
+
+
+def _label(name: str, recommended: str) -> Text:
+    return Text(f"{name} ★", style="bold") if name == recommended else Text(name)
+
+
+def _interval_heading(estimates: Sequence[Content]) -> str:
+    level = next((one["level"] for one in estimates if one["level"] is not None), None)
+    return "interval" if level is None else f"{percent(level)} interval"
+
+
+def _estimate_of(content: Content, estimator: str) -> Content:
+    return next(one for one in content["estimates"] if one["estimator"] == estimator)
+
+
+def _verdict(content: Content) -> list[Text]:
+    verdict, judged = content["verdict"], content["judged"]
+    whose = f", of {judged}" if judged not in (None, content["recommended"]) else ""
+    lines = [Text(f"Verdict{whose}: {verdict['level']}", style=f"bold {COLOURS[verdict['level']]}")]
+    lines += [Text(f"  · {reason}") for reason in verdict["reasons"]]
+    lines += [Text(f"  → {remedy}", style="dim") for remedy in verdict["remedies"]]
+    if content["against_behaviour"] is not None:
+        lines.append(Text(content["against_behaviour"]["sentence"]))
+    else:
+        lines.append(Text(content["no_difference"], style="dim"))
+    return lines
+
+
+def _source(content: Content) -> Text:
+    """What the table was made from."""
+    dataset, estimates = content["dataset"], content["estimates"]
+    star = "★ recommended · " if any(one["estimator"] == content["recommended"] for one in estimates) else ""
+    source = (
+        f"{star}{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
+        f"log {dataset['sha256'][:12]} · seed {content['seed']}"
+    )
+    kinds = sorted({one["interval"] for one in estimates if one["interval"] is not None})
+    return Text("\n".join([source, f"intervals: {'; '.join(kinds)}"] if kinds else [source]), style="dim")

@@ -1,0 +1,93 @@
+"""The terminal: every number in full, whatever the width, and nothing but what the JSON form says."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+import average_dice as ad
+from average_dice.report import terminal
+from average_dice.report.formatting import short
+from conftest import columns_of
+from exact_mdps import early_termination
+
+pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
+
+
+def drawn(renderable, width):
+    console = Console(width=width, no_color=True, file=io.StringIO())
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def tiny_rewards():
+    """Values with exponents, which take the most room."""
+    mdp = early_termination()
+    log = mdp.sample(40, seed=0)
+    scaled = ad.LoggedDataset(**columns_of(log) | {"reward": -1.234e-7 * log.reward})
+    names = "recommended,average-dice-tabular,behaviour-return,wpdis"
+    return ad.evaluate(scaled, mdp.policy, 0.9, estimators=names, num_draws=4).to_dict()
+
+
+def test_numbers_are_never_shortened(tiny_rewards):
+    for width in (80, 100, 120):
+        text = drawn(terminal.draw_evaluation(tiny_rewards), width)
+        table = [line for line in text.splitlines() if "│" in line]
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        for one, line in zip(tiny_rewards["estimates"], table, strict=True):
+            assert one["estimator"] in line
+            assert short(one["value"]) in line
+            assert f"{short(one['lower'])} to {short(one['upper'])}" in line
+            assert short(one["return"]) in line
+
+
+def test_the_seconds_go_first_where_it_is_narrow(tiny_rewards):
+    texts = [drawn(terminal.draw_evaluation(tiny_rewards), width) for width in (70, 80, 120)]
+    headings = [next(line for line in text.splitlines() if "┃" in line) for text in texts]
+    assert ["seconds" in heading for heading in headings] == [False, False, True]
+    assert ["return" in heading for heading in headings] == [False, True, True]
+
+
+def test_cells_wrap_where_not_even_three_columns_fit(tiny_rewards):
+    text = drawn(terminal.draw_evaluation(tiny_rewards), 30)
+    assert "…" not in text
+    rows = [line.split("│") for line in text.splitlines() if "│" in line]
+    assert "".join(row[2].strip() for row in rows) == "".join(short(one["value"]) for one in tiny_rewards["estimates"])
+
+
+def test_it_draws_what_the_json_form_says(tiny_rewards):
+    changed = tiny_rewards | {
+        "verdict": {"level": "weak", "reasons": ["one reason"], "remedies": ["one remedy"], "rules": ["overlap"]},
+        "against_behaviour": None,
+        "no_difference": "Against the behaviour policy: none today",
+    }
+    lines = drawn(terminal.draw_evaluation(changed), 100).splitlines()
+    assert lines[:4] == [
+        "Verdict: weak",
+        "  · one reason",
+        "  → one remedy",
+        "Against the behaviour policy: none today",
+    ]
+    kinds = {one["interval"] for one in tiny_rewards["estimates"]}
+    assert all(kind in " ".join(" ".join(lines).split()) for kind in kinds)
+
+
+def test_errors_where_the_truth_is_known(evaluation):
+    text = drawn(evaluation.rendered(truth=1.0), 120)
+    value = evaluation.recommended_estimate.value
+    assert f"{value - 1.0:+.4f}" in text
+    assert "return" not in text.partition("interval")[2].partition("\n")[0]
+
+
+def test_a_comparison_draws_what_the_json_form_says():
+    mdp = early_termination()
+    found = ad.compare(mdp.sample(20, seed=0), {"a [bold]name[/bold]": mdp.policy}, 0.9, num_draws=2)
+    content = found.to_dict()
+    content["summary"] = "No summary today."
+    content["differences"][0]["judgement"] = "unheard of"
+    text = drawn(terminal.draw_comparison(content), 120)
+    assert "a [bold]name[/bold]" in text  # names from outside are no markup
+    assert "No summary today." in text
+    assert "unheard of" in text
