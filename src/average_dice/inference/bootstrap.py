@@ -22,6 +22,7 @@ from average_dice.progress import part, report
 from average_dice.resampling import Resample, ResampleBlock
 
 BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
+TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them
 NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
 AT_ONCE = 10  # resamples that train at once, so that the progress bar moves …
 ROWS_AT_ONCE = 200_000  # … and no more than have so many rows together: networks are evaluated on all of them
@@ -80,9 +81,21 @@ def _closed_form(
 ) -> Iterator[float]:
     for first in range(0, len(chosen), BLOCK):
         block = ResampleBlock(problem, chosen[first : first + BLOCK])
-        yield _value(prepared, block.resample(0))  # alone: it forms the sums that all of them share
-        places = range(1, len(block.chosen))
-        yield from pool.map(lambda place, block=block: _value(prepared, block.resample(place)), places)
+        yield from _values(prepared, block, range(1))  # alone: it forms the sums that all of them share
+        some = [
+            range(start, min(start + TOGETHER, len(block.chosen))) for start in range(1, len(block.chosen), TOGETHER)
+        ]
+        for values in pool.map(lambda places, block=block: _values(prepared, block, places), some):
+            yield from values
+
+
+def _values(prepared: Prepared, block: ResampleBlock, places: Sequence[int]) -> list[float]:
+    """Several resamples at once; if one of them fails, one by one, to see which."""
+    resamples = [block.resample(place) for place in places]
+    try:
+        return [float(fit.value) for fit in prepared.refit(resamples)]
+    except NotApplicable:
+        return [_value(prepared, resample) for resample in resamples]
 
 
 def _trained(prepared: Prepared, problem: Problem, chosen: Sequence[Episodes]) -> Replicates:

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from average_dice.features.fourier import BLOCK, FourierMap
 from average_dice.models.linear_systems import solve
-from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, RowValues, ValueOf
+from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, ValueOf
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from
@@ -94,26 +94,32 @@ class PreparedFourier(PreparedModel):
         return self.whole
 
     def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
-        return [self._refit(one.resample, one.regression.targets) for one in resamples]
+        phi, gram = self._on_rows
+        weights = self.regression.unit_weights
+        targets = [weights * one.resample.onto_rows(one.regression.targets, len(phi)) for one in resamples]
+        rights = np.stack(targets) @ phi  # the features of the log are read once for all
+        thetas = [self._theta(one.resample, gram, right) for one, right in zip(resamples, rights, strict=True)]
+        rows = phi @ np.column_stack(thetas)
+        return [self._fitted(one.resample, rows[:, place], thetas[place]) for place, one in enumerate(resamples)]
 
     @cached_property
     def _on_rows(self) -> tuple[Float[np.ndarray, "row feature"], RowSums]:
         phi = self.features(self.regression.inputs).astype(np.float64)
         return phi, RowSums(self.problem, self.regression.unit_weights[:, None] * phi, phi)
 
-    def _refit(self, resample: Resample, targets: RowValues) -> Fitted:
+    def _theta(self, resample: Resample, gram: RowSums, right: np.ndarray) -> np.ndarray:
+        size = self.features.size
+        sums = np.zeros((size + 1, size + 1))
+        sums[:-1, :-1] = gram.mean(resample)
+        sums[:-1, -1] = right / resample.num_rows
+        sums /= resample.of_rows(self.regression.unit_weights).mean()  # 1 on average on this resample, too
+        return _solve(sums, self.whole.diagnostics["ridge"])
+
+    def _fitted(self, resample: Resample, rows: np.ndarray, theta: np.ndarray) -> Fitted:
         if resample.chosen is None:
             return self.whole
-        weights, features = self.regression.unit_weights, self.features
-        phi, gram = self._on_rows
-        sums = np.zeros((features.size + 1, features.size + 1))
-        sums[:-1, :-1] = gram.mean(resample)
-        sums[:-1, -1] = (weights * resample.onto_rows(targets, len(phi))) @ phi / resample.num_rows
-        sums /= resample.of_rows(weights).mean()  # 1 on average on this resample, too
-        theta = _solve(sums, self.whole.diagnostics["ridge"])
-        return replace(
-            self.whole, rows=resample.of_rows(phi @ theta), predict=lambda inputs: _apply(features(inputs), theta)
-        )
+        features = self.features
+        return replace(self.whole, rows=resample.of_rows(rows), predict=lambda inputs: _apply(features(inputs), theta))
 
 
 def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ once and serve every ridge and every resample.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +33,18 @@ class Solution:
     system: LinearSystem
     after: Rows
     unsettled: Float[np.ndarray, "feature solution"]
+
+
+@dataclass(eq=False)
+class _Case:
+    """The equations of one resample and ridge while they are being solved."""
+
+    matrix: Float[np.ndarray, "feature feature"]
+    right: Float[np.ndarray, " feature"]
+    share: Rows  # how much each row bootstraps
+    unsettled: Float[np.ndarray, "feature solution"]
+    thetas: list[np.ndarray] = field(default_factory=list)
+    system: LinearSystem = field(init=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,45 +78,52 @@ class BoundedTD:
             weights,
         )
 
-    def solve(self, ridges: Sequence[float], resample: Resample) -> list[Solution]:
-        """With each of the penalties on all but the constants."""
-        features = self.features
+    def solve(self, ridges: Sequence[float], resamples: Sequence[Resample]) -> list[list[Solution]]:
+        """For each resample the solutions with each of the penalties on all but the constants.
+
+        All of them are found at once: the features of the log are read once for all in every round.
+        """
+        cases = [case for resample in resamples for case in self._cases(ridges, resample)]
+        held = np.zeros(
+            (len(self.reward), len(cases)), np.int8
+        )  # v(s′) at the lower bound (−1), free (0), at the upper
+        after = np.empty(held.shape)
+        moving = list(range(len(cases)))
+        for _ in range(MAX_SOLUTIONS):
+            for case in (cases[one] for one in moving):
+                case.system = LinearSystem(case.matrix)
+                case.thetas.append(case.system.solve(case.right))
+            after[:, moving] = self.features.after @ np.column_stack([cases[one].thetas[-1] for one in moving])
+            found = (after >= self.high).astype(np.int8) - (after <= self.low)
+            moving = [one for one in moving if ((found[:, one] != held[:, one]) & (cases[one].share > 0)).any()]
+            for one in moving:
+                rows = np.flatnonzero((found[:, one] != held[:, one]) & (cases[one].share > 0))
+                self._hold(cases[one], rows, held[rows, one], found[rows, one])
+                held[rows, one] = found[rows, one]
+            if not moving:
+                break
+        for one in moving:
+            cases[one].unsettled = np.column_stack(cases[one].thetas[-MAX_SOLUTIONS // 2 :])
+            cases[one].thetas.append(cases[one].unsettled.mean(axis=1))
+            after[:, one] = self.features.after @ cases[one].thetas[-1]
+        solutions = [
+            Solution(case.thetas[-1], case.system, after[:, one], case.unsettled) for one, case in enumerate(cases)
+        ]
+        return [solutions[first : first + len(ridges)] for first in range(0, len(cases), len(ridges))]
+
+    def _cases(self, ridges: Sequence[float], resample: Resample) -> list["_Case"]:
         unit = self.unit(resample)
         times = self.weights * resample.counts[self.differences.problem.episode_index] * unit
         share = times * self.continues / resample.num_rows
         differences, earned = unit * self.differences.mean(resample), unit * self.earned.mean(resample)[:, 0]
-        matrices = [differences + features.penalty(ridge) for ridge in ridges]
-        rights = [earned.copy() for _ in ridges]
-        held = np.zeros((len(share), len(ridges)), np.int8)  # v(s′) at the lower bound (−1), free (0), at the upper (1)
-        after = np.empty(held.shape)
-        systems: dict[int, LinearSystem] = {}
-        thetas: list[list[np.ndarray]] = [[] for _ in ridges]
-        moving = list(range(len(ridges)))
-        for _ in range(MAX_SOLUTIONS):
-            for one in moving:
-                systems[one] = LinearSystem(matrices[one])
-                thetas[one].append(systems[one].solve(rights[one]))
-            after[:, moving] = features.after @ np.column_stack([thetas[one][-1] for one in moving])
-            found = (after >= self.high).astype(np.int8) - (after <= self.low)
-            changed = (found != held) & (share > 0)[:, None]
-            moving = [one for one in moving if changed[:, one].any()]
-            for one in moving:
-                rows = np.flatnonzero(changed[:, one])
-                before, now, weight = held[rows, one], found[rows, one], share[rows]
-                features.add_products(matrices[one], rows, weight * (np.abs(now) - np.abs(before)))
-                rights[one] += features.logged[rows].T @ (weight * (self._bound(now) - self._bound(before)))
-                held[rows, one] = now
-            if not moving:
-                break
-        unsettled = {one: np.column_stack(thetas[one][-MAX_SOLUTIONS // 2 :]) for one in moving}
-        for one, solutions in unsettled.items():
-            thetas[one].append(solutions.mean(axis=1))
-            after[:, one] = features.after @ thetas[one][-1]
-        none = np.empty((features.features.size, 0))
-        return [
-            Solution(thetas[one][-1], systems[one], after[:, one], unsettled.get(one, none))
-            for one in range(len(ridges))
-        ]
+        none = np.empty((self.features.features.size, 0))
+        return [_Case(differences + self.features.penalty(ridge), earned.copy(), share, none) for ridge in ridges]
+
+    def _hold(self, case: "_Case", rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> None:
+        """Replaces v(s′) of these rows by the bound that it reached, or frees it again."""
+        weight = case.share[rows]
+        self.features.add_products(case.matrix, rows, weight * (np.abs(now) - np.abs(before)))
+        case.right += self.features.logged[rows].T @ (weight * (self._bound(now) - self._bound(before)))
 
     def unit(self, resample: Resample) -> float:
         """What makes the weights of a resample 1 on average, so that a ridge means the same on all of them."""

@@ -3,7 +3,7 @@
 The error of a critic by episode is v(s₀) + ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -50,12 +50,12 @@ class ScoredCritic:
 
 @dataclass(frozen=True, eq=False)
 class Critics:
-    """The equations of all critics on a log, and the solutions of the first of them on the whole log."""
+    """The equations of all critics on a log, with the solutions and scores of the first of them on the whole log."""
 
-    problem: Problem
     ridges: tuple[float, ...]
     equations: list[BoundedTD]
     first: list[Solution]
+    first_scores: list[ScoredCritic]
 
     @staticmethod
     def of(
@@ -75,38 +75,66 @@ class Critics:
 
         equations = [equations_of(number, weight) for number, weight in enumerate(weights)]
         whole = Resample.everything(problem)
-        first = equations[0].solve(ridges, whole)
-        dependence = min(step_dependence(problem, one.td_error) for one in scored(equations[0], first, whole))
-        if dependence > clock:
+        (first,) = equations[0].solve(ridges, [whole])
+        scores = scored(equations[0], [first], [whole])[0]
+        if min(step_dependence(problem, one.td_error) for one in scores) > clock:
             equations.append(equations_of(len(equations), evenly, with_step=True))
-        return Critics(problem, ridges, equations, first)
+        return Critics(ridges, equations, first, scores)
 
-    def learn(self, resample: Resample) -> tuple[list[ScoredCritic], Critic]:
-        """All critics of a resample; and the mean over ridges on the first features, to be asked about any state."""
-        rest = self.equations if resample.chosen is not None else self.equations[1:]
-        solutions = [one.solve(self.ridges, resample) for one in rest]
-        solutions = solutions if resample.chosen is not None else [self.first, *solutions]
-        critics = [
-            critic
-            for one, solved in zip(self.equations, solutions, strict=True)
-            for critic in scored(one, solved, resample)
+    def learn_log(self) -> tuple[list[ScoredCritic], Critic]:
+        """All critics of the log; and the mean over ridges on the first features, to be asked about any state."""
+        whole = [Resample.everything(self.equations[0].features.problem)]
+        rest = [scored(one, one.solve(self.ridges, whole), whole)[0] for one in self.equations[1:]]
+        return [*self.first_scores, *(critic for of_one in rest for critic in of_one)], self._mean(self.first)
+
+    def learn(self, resamples: Sequence[Resample]) -> list[tuple[list[ScoredCritic], Critic]]:
+        """The same of each resample."""
+        solutions = [one.solve(self.ridges, resamples) for one in self.equations]
+        scores = [scored(one, solved, resamples) for one, solved in zip(self.equations, solutions, strict=True)]
+        return [
+            ([critic for of_one in scores for critic in of_one[place]], self._mean(solutions[0][place]))
+            for place in range(len(resamples))
         ]
-        mean = np.mean([solution.theta for solution in solutions[0]], axis=0)
+
+    def _mean(self, solutions: list[Solution]) -> Critic:
         first = self.equations[0]
-        return critics, linear_critic(first.features, mean, (first.low, first.high))
+        theta = np.mean([solution.theta for solution in solutions], axis=0)
+        return linear_critic(first.features, theta, (first.low, first.high))
 
 
-def scored(equations: BoundedTD, solutions: list[Solution], resample: Resample) -> list[ScoredCritic]:
-    """A critic for each solution, with its errors."""
+def scored(
+    equations: BoundedTD, solutions: list[list[Solution]], resamples: Sequence[Resample]
+) -> list[list[ScoredCritic]]:
+    """For each resample a critic for each of its solutions, with its errors."""
     features, low, high = equations.features, equations.low, equations.high
-    thetas = np.column_stack([solution.theta for solution in solutions])
-    after = np.column_stack([solution.after for solution in solutions])
+    every = [solution for of_one in solutions for solution in of_one]
+    thetas = np.column_stack([solution.theta for solution in every])
     start = features.start @ thetas
+    counts = np.column_stack([one.counts for one, of_one in zip(resamples, solutions, strict=True) for _ in of_one])
     moves = (start > low) & (start < high)  # a value at a bound does not respond to a row
-    pulls = features.start.T @ (moves * resample.counts[:, None]) / resample.counts.sum()
-    responses = [solution.system.solve_transposed(pull) for solution, pull in zip(solutions, pulls.T, strict=True)]
+    pulls = features.start.T @ (moves * counts) / counts.sum(axis=0)
+    responses = [solution.system.solve_transposed(pull) for solution, pull in zip(every, pulls.T, strict=True)]
     on_rows = features.logged @ np.column_stack([thetas, *responses])
-    logged, response = on_rows[:, : len(solutions)], on_rows[:, len(solutions) :]
+    found, first = [], 0
+    for resample, of_one in zip(resamples, solutions, strict=True):
+        columns = slice(first, first + len(of_one))
+        logged = on_rows[:, columns]
+        response = on_rows[:, len(every) + columns.start : len(every) + columns.stop]
+        found.append(_scored(equations, of_one, resample, start[:, columns], logged, response))
+        first += len(of_one)
+    return found
+
+
+def _scored(
+    equations: BoundedTD,
+    solutions: list[Solution],
+    resample: Resample,
+    start: np.ndarray,
+    logged: np.ndarray,
+    response: np.ndarray,
+) -> list[ScoredCritic]:
+    features, low, high = equations.features, equations.low, equations.high
+    after = np.column_stack([solution.after for solution in solutions])
     target = equations.reward[:, None] + equations.continues[:, None] * np.clip(after, low, high)
     td_error = resample.of_rows(target - np.clip(logged, low, high))
     counted = equations.unit(resample) * equations.weights[:, None]

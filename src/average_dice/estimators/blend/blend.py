@@ -21,7 +21,7 @@ The error that the blend reports for itself is in sample, the least among many, 
 use it as an interval.
 """
 
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -77,17 +77,10 @@ class Blend(Estimator):
         except NotApplicable as reason:
             return self._by_ratio_alone(problem, key, str(reason))
         try:
-            ratio, missing = (prepared_once(self.ratio, problem, key=key),), None
+            ratio = prepared_once(self.ratio, problem, key=key)
         except NotApplicable as reason:
-            ratio, missing = (), Note(NoteCode.NO_RATIOS, f"by learnt values alone: {reason}")
-
-        def solve_for(resample: Resample, weighting: Fit | None = None) -> Fit:
-            alone = resample.chosen is None  # resamples come many at once, and their threads are limited already
-            with threadpool_limits(1, "blas") if alone else nullcontext():
-                learnt = critics.learn(resample)
-                return self._blend(resample.problem, *learnt, weighting, missing)
-
-        return PreparedClosedForm(problem, solve_for, ratio)
+            return PreparedBlend(self, problem, critics, None, f"by learnt values alone: {reason}")
+        return PreparedBlend(self, problem, critics, ratio)
 
     def _by_ratio_alone(self, problem: Problem, key: jax.Array, reason: str) -> Prepared:
         note = Note(NoteCode.NO_POLICY, f"by importance ratios alone: {reason}")
@@ -97,25 +90,21 @@ class Blend(Estimator):
 
         return PreparedClosedForm(problem, solve_for, (prepared_once(self.ratio, problem, key=key),))
 
-    def _blend(
+    def blend(
         self,
         problem: Problem,
         critics: list[ScoredCritic],
         mean_critic: Critic,
         weighting: Fit | None,
-        missing: Note | None,
+        notes: tuple[Note, ...],
     ) -> Fit:
+        """The fit to a log, from its critics and, where there is one, from the ratio."""
         candidates = candidates_of(problem, critics, None if weighting is None else weighting.weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
         reference = _reference(errors, full)
         found = mix(values, errors, reference, overlap=self.overlap)
-        if weighting is None:
-            notes = [missing] if missing else []
-        else:
-            notes = [note for note in weighting.notes if note.code not in OF_THE_RATIO]
-            notes += [BY_CRITIC] if problem.is_truncated else []
         return Fit(
             float(np.clip(found.value, *problem.value_bounds)),
             ratio_function=None if weighting is None else weighting.ratio_function,
@@ -127,8 +116,38 @@ class Blend(Estimator):
                 **_by_kind(candidates, found.weights),
                 **({} if weighting is None else {"effective_episodes": problem.effective_episodes}),
             },
-            notes=tuple(notes),
+            notes=notes,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedBlend(Prepared):
+    """The critics and the ratio, both prepared; `no_ratio` says why there is none."""
+
+    method: Blend
+    problem: Problem
+    critics: Critics
+    ratio: Prepared | None
+    no_ratio: str = ""
+
+    def fit_log(self) -> Fit:
+        weighting = None if self.ratio is None else self.ratio.fit()
+        with threadpool_limits(1, "blas"):
+            return self.method.blend(self.problem, *self.critics.learn_log(), weighting, self._notes(weighting))
+
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        weightings = [None] * len(resamples) if self.ratio is None else self.ratio.refit(resamples)
+        learnt = self.critics.learn(resamples)
+        return [
+            self.method.blend(resample.problem, *critics, weighting, self._notes(weighting))
+            for resample, critics, weighting in zip(resamples, learnt, weightings, strict=True)
+        ]
+
+    def _notes(self, weighting: Fit | None) -> tuple[Note, ...]:
+        if weighting is None:
+            return (Note(NoteCode.NO_RATIOS, self.no_ratio),)
+        kept = [note for note in weighting.notes if note.code not in OF_THE_RATIO]
+        return (*kept, *((BY_CRITIC,) if self.problem.is_truncated else ()))
 
 
 def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, float]:

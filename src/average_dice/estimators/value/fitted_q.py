@@ -47,7 +47,7 @@ class FittedQ(Estimator):
         low, high = problem.value_bounds
 
         def solve_for(resample: Resample) -> Fit:
-            solution = equations.solve([self.ridge], resample)[0]
+            ((solution,),) = equations.solve([self.ridge], [resample])
             if not solution.unsettled.size:
                 return fit_of_critic(features, solution.theta, (low, high), resample, iterations=0.0)
             share = resample.counts[problem.episode_index] / resample.num_rows
