@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from average_dice.problem import Problem
+from average_dice.threads import in_threads
 
 # Sums by episode are kept if they take no more bytes than this; otherwise each resample forms its own from the rows.
 MOST_BYTES = 2**28
@@ -129,7 +130,10 @@ class RowSums:
     def _by_episode(self) -> Float[np.ndarray, "episode product"]:
         data = self.problem.dataset
         sums = np.empty((data.num_episodes, self.left.shape[1] * self.right.shape[1]))
-        for episode, (start, length) in enumerate(zip(data.starts, data.lengths, strict=True)):
-            rows = slice(start, start + length)
+
+        def add(episode: int) -> None:
+            rows = slice(data.starts[episode], data.starts[episode] + data.lengths[episode])
             sums[episode] = (self.left[rows].T @ self.right[rows]).ravel()
+
+        in_threads(add, range(data.num_episodes))
         return sums

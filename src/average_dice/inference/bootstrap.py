@@ -7,8 +7,10 @@ the difference between two of them is a difference of pairs.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -60,11 +62,15 @@ def replicate(
     if method.trains:
         return _trained(prepared, problem, chosen)
     values: list[float] = []
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:  # a resample a thread
-        for number, some in enumerate(_in_groups(chosen, feature_draws)):
-            if number:
-                prepared = method.prepare(problem, key=jax.random.fold_in(key, number))
-            for value in _closed_form(prepared, problem, some, pool):
+    groups = _in_groups(chosen, feature_draws)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(1) as ahead:
+        coming = ahead.submit(_Group.begin, problem, groups[0], lambda: prepared)
+        for number in range(1, len(groups) + 1):
+            group = coming.result()
+            if number < len(groups):  # the next group is prepared while this one is refitted
+                again = partial(method.prepare, problem, key=jax.random.fold_in(key, number))
+                coming = ahead.submit(_Group.begin, problem, groups[number], again)
+            for value in group.values(pool):
                 values.append(value)
                 report(len(values), len(chosen))
     return np.array(values)
@@ -76,26 +82,35 @@ def _in_groups(chosen: Sequence[Episodes], number: int) -> list[Sequence[Episode
     return [chosen[first : first + size] for first in range(0, len(chosen), size)]
 
 
-def _closed_form(
-    prepared: Prepared, problem: Problem, chosen: Sequence[Episodes], pool: ThreadPoolExecutor
-) -> Iterator[float]:
-    for first in range(0, len(chosen), BLOCK):
-        block = ResampleBlock(problem, chosen[first : first + BLOCK])
-        yield from _values(prepared, block, range(1))  # alone: it forms the sums that all of them share
-        some = [
-            range(start, min(start + TOGETHER, len(block.chosen))) for start in range(1, len(block.chosen), TOGETHER)
-        ]
-        for values in pool.map(lambda places, block=block: _values(prepared, block, places), some):
-            yield from values
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Resamples that share a prepared method; the first of them has been refitted, which formed what all share."""
 
+    prepared: Prepared
+    blocks: list[ResampleBlock]
+    first: float
 
-def _values(prepared: Prepared, block: ResampleBlock, places: Sequence[int]) -> list[float]:
-    """Several resamples at once; if one of them fails, one by one, to see which."""
-    resamples = [block.resample(place) for place in places]
-    try:
-        return [float(fit.value) for fit in prepared.refit(resamples)]
-    except NotApplicable:
-        return [_value(prepared, resample) for resample in resamples]
+    @staticmethod
+    def begin(problem: Problem, chosen: Sequence[Episodes], prepare: Callable[[], Prepared]) -> "_Group":
+        prepared = prepare()
+        blocks = [ResampleBlock(problem, chosen[start : start + BLOCK]) for start in range(0, len(chosen), BLOCK)]
+        return _Group(prepared, blocks, _value(prepared, blocks[0].resample(0)))
+
+    def values(self, pool: ThreadPoolExecutor) -> Iterator[float]:
+        yield self.first
+        for block in self.blocks:
+            places = list(range(1 if block is self.blocks[0] else 0, len(block.chosen)))
+            some = [places[start : start + TOGETHER] for start in range(0, len(places), TOGETHER)]
+            for values in pool.map(partial(self._of_some, block), some):
+                yield from values
+
+    def _of_some(self, block: ResampleBlock, places: Sequence[int]) -> list[float]:
+        """Several resamples at once; if one of them fails, one by one, to see which."""
+        resamples = [block.resample(place) for place in places]
+        try:
+            return [float(fit.value) for fit in self.prepared.refit(resamples)]
+        except NotApplicable:
+            return [_value(self.prepared, resample) for resample in resamples]
 
 
 def _trained(prepared: Prepared, problem: Problem, chosen: Sequence[Episodes]) -> Replicates:

@@ -7,9 +7,7 @@ single held-out rows would be known from the others. Each fold contributes its o
 judged on these sums alone; all of it costs little more than one ΦᵀΦ.
 """
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,11 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from average_dice.features.fourier import BLOCK, FourierMap
 from average_dice.models.linear_systems import solve
-from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, ValueOf
+from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, RowValues, ValueOf
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from
 from average_dice.resampling import Resample, RowSums
+from average_dice.threads import in_threads
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))  # from interpolation to a constant, a decade apart
 NUM_FOLDS = 6  # a fold more costs a factorisation for each ridge, and brings little
@@ -50,25 +49,23 @@ class FourierFeatures(RatioModel):
     def _features_and_fit(self, regression: Regression, key: jax.Array) -> tuple[FourierMap, Fitted]:
         generator = generator_from(key)
         features = FourierMap.draw(regression.inputs, self.num_features, generator)
+        if np.ptp(regression.targets) == 0:
+            return features, _constant(regression.targets, max(self.ridges), features.width)
         folds = _folds(regression.episode, generator)
         # One BLAS thread each, and the folds in parallel: BLAS threads that wait for each other on a busy machine turn
         # a tenth of a second into several.
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-            return features, self._fit(regression, features, folds, pool)
+        with threadpool_limits(1, "blas"):
+            return features, self._fit(regression, features, folds)
 
-    def _fit(
-        self, regression: Regression, features: FourierMap, folds: list[np.ndarray], pool: ThreadPoolExecutor
-    ) -> Fitted:
-        phis = list(pool.map(lambda rows: features(regression.inputs[rows]), folds))
+    def _fit(self, regression: Regression, features: FourierMap, folds: list[np.ndarray]) -> Fitted:
         roots = None if regression.weights is None else np.sqrt(regression.unit_weights)
-        sums = list(
-            pool.map(
-                lambda phi, rows: _sums(phi, regression.targets[rows], None if roots is None else roots[rows]),
-                phis,
-                folds,
-            )
-        )
-        ridge = _choose(self.ridges, sums, [len(rows) for rows in folds], pool)
+
+        def features_and_sums(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            phi = features(regression.inputs[rows])
+            return phi, _sums(phi, regression.targets[rows], None if roots is None else roots[rows])
+
+        phis, sums = zip(*in_threads(features_and_sums, folds), strict=True)
+        ridge = _choose(self.ridges, list(sums), [len(rows) for rows in folds])
         theta = _solve(np.sum(sums, axis=0), ridge * len(regression.targets))
         fitted = np.empty(len(regression.targets))
         for phi, rows in zip(phis, folds, strict=True):
@@ -94,6 +91,8 @@ class PreparedFourier(PreparedModel):
         return self.whole
 
     def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
+        if np.ptp(self.regression.targets) == 0 and all(np.ptp(one.regression.targets) == 0 for one in resamples):
+            return [_constant(one.regression.targets, **self.whole.diagnostics) for one in resamples]
         phi, gram = self._on_rows
         weights = self.regression.unit_weights
         targets = [weights * one.resample.onto_rows(one.regression.targets, len(phi)) for one in resamples]
@@ -120,6 +119,13 @@ class PreparedFourier(PreparedModel):
             return self.whole
         features = self.features
         return replace(self.whole, rows=resample.of_rows(rows), predict=lambda inputs: _apply(features(inputs), theta))
+
+
+def _constant(targets: RowValues, ridge: float, kernel_width: float) -> Fitted:
+    """Targets that are all the same, as where π = μ, leave nothing to learn."""
+    value = float(targets[0])
+    diagnostics = {"ridge": ridge, "kernel_width": kernel_width}
+    return Fitted(targets.copy(), lambda inputs: np.full(len(inputs), value), diagnostics=diagnostics)
 
 
 def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:
@@ -154,18 +160,19 @@ def _apply(phi: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int], pool: ThreadPoolExecutor) -> float:
+def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int]) -> float:
     """The ridge with the lowest squared error on held-out episodes; with a single episode, the largest."""
     if len(sums) == 1:
         return max(ridges)
     total, size = np.sum(sums, axis=0), sum(sizes)
 
-    def errors_without(held: np.ndarray, held_size: int) -> list[float]:
+    def errors_without(fold: int) -> list[float]:
+        held, held_size = sums[fold], sizes[fold]
         kept, left = total - held, size - held_size
         residuals = [np.append(_solve(kept, ridge * left), -1.0) for ridge in ridges]  # (θ, −1): its form in held …
         return [float(residual @ held @ residual) for residual in residuals]  # … is the error on the rows held out
 
-    errors = np.sum(list(pool.map(errors_without, sums, sizes)), axis=0)
+    errors = np.sum(in_threads(errors_without, range(len(sums))), axis=0)
     return ridges[int(errors.argmin())]
 
 

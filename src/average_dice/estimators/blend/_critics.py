@@ -16,6 +16,7 @@ from average_dice.estimators.results import Critic
 from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.problem import Episodes, Problem, Rows
 from average_dice.resampling import Resample
+from average_dice.threads import in_threads
 
 RowWeights = Callable[[Problem], Rows]
 
@@ -73,7 +74,7 @@ class Critics:
             features = LoggedStateActions.of(problem, num_features, key_of, with_step=with_step)
             return BoundedTD.of(problem, features, weight(problem))
 
-        equations = [equations_of(number, weight) for number, weight in enumerate(weights)]
+        equations = in_threads(lambda one: equations_of(*one), enumerate(weights))
         whole = Resample.everything(problem)
         (first,) = equations[0].solve(ridges, [whole])
         scores = scored(equations[0], [first], [whole])[0]
