@@ -91,7 +91,7 @@ def test_a_single_task_has_no_interval(tmp_path):
 
 
 def test_a_method_with_few_logs_is_compared_with_our_error_on_all_logs(tmp_path):
-    """Ours is 0.1 on log 0 and 0.5 on the others; theirs is 0.01 on log 0, the only one it has: luck, perhaps."""
+    """Ours is 0.1 on log 0 and 0.5 on the others; theirs is 0.01 on log 0, its only log: possibly luck."""
 
     def error(job, method):
         if method.estimator == RECOMMENDED:

@@ -15,8 +15,10 @@ from average_dice.experiments.ablation import ABLATION, AblationPlan
 from average_dice.experiments.jobs import Job
 from average_dice.experiments.main import MAIN, MainPlan
 from average_dice.experiments.measurements import versions
+from average_dice.experiments.registry import EXPERIMENTS
 from average_dice.experiments.runner import run_experiment
 from average_dice.experiments.store import SCHEMA, read_rows
+from average_dice.notes import NoteCode
 
 PLAN = AblationPlan(tasks=("CartPole-v1", "Hopper-v5"), logs=2, seeds=2, steps=10, every=10)
 JOBS = list(ABLATION.jobs(PLAN))
@@ -305,3 +307,11 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(tmp_path):
 def test_every_column_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text()
     assert [name for name in SCHEMA.names if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_note_of_the_committed_results_has_a_code(experiment):
+    rows = read_rows(Path(__file__).parents[2] / "results" / "standard", experiment)
+    for notes, codes in zip(rows["notes"].to_pylist(), rows["note_codes"].to_pylist(), strict=True):
+        assert len(codes) == len(notes.split("; ") if notes else [])
+        assert all(NoteCode(code) for code in codes)
