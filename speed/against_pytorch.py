@@ -1,7 +1,7 @@
 """Training steps a second against a plain PyTorch loop of the same work, in the same run: `make bench`.
 
-Average-DICE, deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one of π's next actions for
-each row, and all starts in every step.
+Average-DICE, deep TD and BestDICE on the embedded Hopper log: networks 2×256, batch 512, one next action of π for each
+row, and all start states in every step.
 """
 
 import time
@@ -15,7 +15,7 @@ import torch
 
 import average_dice as ad
 from average_dice.demo import load_demo
-from average_dice.estimators import AverageDICE, DeepTD, SaddlePoint, TrainedEstimator
+from average_dice.estimators import AverageDICE, DeepTD, SaddlePoint
 from average_dice.estimators._shared.network_inputs import NetworkInputs
 from average_dice.labels import plain
 from average_dice.models import MLPRegression
@@ -68,23 +68,23 @@ def torch_average_dice(problem: ad.Problem, num_steps: int = STEPS) -> Callable[
 
 def torch_td(problem: ad.Problem, num_steps: int = STEPS) -> Callable[[], None]:
     rows = tensors(problem)
-    network, slow = networks(rows["x"].shape[1], 2)
-    slow.load_state_dict(network.state_dict())
+    network, target_network = networks(rows["x"].shape[1], 2)
+    target_network.load_state_dict(network.state_dict())
     optimiser = torch.optim.Adam(network.parameters(), lr=3e-4)
 
     def run() -> None:
         for _ in range(num_steps):
             chosen = torch.randint(len(rows["x"]), (BATCH,))
-            draw = torch.randint(rows["after"].shape[1], (BATCH,))
+            action = torch.randint(rows["after"].shape[1], (BATCH,))
             with torch.no_grad():
-                after = slow(rows["after"][chosen, draw])[:, 0]
+                after = target_network(rows["after"][chosen, action])[:, 0]
                 target = (1 - problem.discount) * rows["r"][chosen] + rows["m"][chosen] * after
             loss = 0.5 * ((network(rows["x"][chosen])[:, 0] - target) ** 2).mean()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             with torch.no_grad():
-                for one, other in zip(slow.parameters(), network.parameters(), strict=True):
+                for one, other in zip(target_network.parameters(), network.parameters(), strict=True):
                     one.add_(other - one, alpha=0.005)
 
     return run
@@ -104,15 +104,15 @@ def torch_best_dice(problem: ad.Problem, num_steps: int = STEPS) -> Callable[[],
     def run() -> None:
         for _ in range(num_steps):
             chosen = torch.randint(len(rows["x"]), (BATCH,))
-            draw = torch.randint(rows["after"].shape[1], (BATCH,))
+            action = torch.randint(rows["after"].shape[1], (BATCH,))
             x, ratio = rows["x"][chosen], zeta(rows["x"][chosen])[:, 0] ** 2
-            after = scale * q(rows["after"][chosen, draw])[:, 0]
+            after = scale * q(rows["after"][chosen, action])[:, 0]
             balance = rows["r"][chosen] + rows["m"][chosen] * after - scale * q(x)[:, 0] - lam
             value = q(rows["start"]).mean() + lam + (ratio * balance - 0.5 * ratio**2).mean()
             down.zero_grad()
             up.zero_grad()
             value.backward()
-            for index, player in enumerate(players):  # optimistic steps, running averages
+            for index, player in enumerate(players):  # optimistic updates, running averages
                 now = player.grad.clone()
                 player.grad.mul_(2).sub_(before[index])
                 before[index] = now
@@ -123,9 +123,9 @@ def torch_best_dice(problem: ad.Problem, num_steps: int = STEPS) -> Callable[[],
     return run
 
 
-def ours(method: TrainedEstimator, problem: ad.Problem, num_seeds: int) -> Callable[[], object]:
+def ours(method: ad.Estimator, problem: ad.Problem, num_seeds: int) -> Callable[[], object]:
     keys = [jax.random.key(seed) for seed in range(num_seeds)]
-    return lambda: method.fit_many(problem, keys=keys)
+    return lambda: method.fit_seeds(problem, keys=keys)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A thousand bootstrap refits of the recommended estimator, as a multiple of one fit: `make bench`."""
+"""A thousand bootstrap refits of the recommended estimator, in units of one fit: `make bench`."""
 
 import time
 
@@ -8,10 +8,10 @@ import numpy as np
 import average_dice as ad
 from average_dice.demo import DEMOS, load_demo
 from average_dice.estimators import RECOMMENDED, REGISTRY
-from average_dice.inference.bootstrap import drawn_episodes, replicate
+from average_dice.inference.bootstrap import replicate, resampled_episodes
 
 ROUNDS = 5
-NUM_ACTIONS_DRAWN = 1_000
+NUM_RESAMPLES = 1_000
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
         fit = float(np.median(fits[1:]))
         method.fit(problem, key=key)
         start = time.perf_counter()
-        replicate(method, problem, list(drawn_episodes(demo.dataset.num_episodes, NUM_ACTIONS_DRAWN, 0)), key=key)
+        replicate(method, problem, list(resampled_episodes(demo.dataset.num_episodes, NUM_RESAMPLES, 0)), key=key)
         refits = time.perf_counter() - start
         print(f"{name}, {demo.dataset.num_transitions:,} transitions: one fit {fit:.2f} s")
         print(f"  1,000 refits {refits:.0f} s, {refits / fit:.0f} times one fit (target: at most 60)")

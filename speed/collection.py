@@ -1,21 +1,18 @@
-"""Collecting a log of Hopper-v5 against a plain Gymnasium loop of the same policy, in the same run: `make bench`."""
+"""Collecting a log of Hopper-v5, compared with a plain Gymnasium loop of the same policy: `make bench`."""
 
 import time
 
 import gymnasium
 import numpy as np
 
-from average_dice.tasks.collection import collect
-from average_dice.tasks.rollouts import fastest_envs
-from average_dice.tasks.shipped import target_policy
-from average_dice.tasks.task import find_task
+from average_dice.tasks import collect, fastest_envs, find_task, target_policy
 
 TASK = find_task("Hopper-v5")
 SIZES, MAX_STEPS, ROUNDS = (4_000, 16_000), 100, 5
 
 
 def plain_loop(num_transitions: int) -> int:
-    """What one writes in five minutes: one environment, one step at a time, whole episodes."""
+    """The obvious loop: one environment, one step at a time, whole episodes."""
     behaviour = TASK.behaviour(target_policy(TASK.name))
     generator = np.random.default_rng(0)
     env = gymnasium.make(TASK.name, max_episode_steps=MAX_STEPS)

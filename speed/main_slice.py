@@ -1,9 +1,9 @@
 """A slice of the main experiment against plain PyTorch loops of the same length, in the same run: `make bench`.
 
 Average-DICE, deep TD and BestDICE on two logs of Hopper, for as many steps as the standard preset says: by the command
-that runs the experiment (a process a core; starting, compiling and looking at the curves included), and by PyTorch, one
-run after the other with all the cores it wants (no curves). And the products of 512 × 256 by 256 × 256 alone that these
-steps cannot do without, on all cores: nothing that does the same work can be faster.
+that runs the experiment (one process a core; with start-up, compilation and learning curves), and by PyTorch, one run
+after the other on all cores (without curves). Also the matrix products of 512 × 256 by 256 × 256 that these steps need,
+on all cores: no implementation of the same steps can be faster.
 """
 
 import os
@@ -19,20 +19,20 @@ from against_pytorch import torch_average_dice, torch_best_dice, torch_td
 import average_dice as ad
 from average_dice.demo import load_demo
 from average_dice.experiments.executors import local, num_cores
-from average_dice.experiments.plans import Main
+from average_dice.experiments.main import MAIN
 from average_dice.experiments.presets import load_plan
 from average_dice.experiments.runner import run_experiment
 
 NUM_LOGS = 2
 PEERS = {"average-dice-paper": torch_average_dice, "td": torch_td, "best-dice": torch_best_dice}
-# Of each step: one forward, two backward, for each network at each batch of inputs (of BestDICE, Q at pairs, at next
-# pairs and at starts, and ζ at pairs); one for the slow copy of TD.
+# In each step: one forward and two backward for each network and batch of inputs (BestDICE: Q at pairs, at next pairs
+# and at starts, and ζ at pairs); one for the target network of TD.
 PRODUCTS = {"average-dice-paper": 3, "td": 4, "best-dice": 12}
 TIMED = 20_000
 
 
-def bare_product(unit: object) -> list[dict[str, float]]:
-    """Seconds of one product in a worker, as long as all of them are busy."""
+def bare_product(job: object) -> list[dict[str, float]]:
+    """Seconds of one matrix product in a worker while all workers are busy."""
     x, weights = jnp.full((512, 256), 1e-3), jnp.full((256, 256), 1e-3)
     run = jax.jit(lambda x: jax.lax.fori_loop(0, TIMED, lambda _, x: x @ weights, x))
     run(x).block_until_ready()
@@ -42,8 +42,7 @@ def bare_product(unit: object) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    standard = load_plan("standard", "main")
-    assert isinstance(standard, Main)
+    standard = load_plan("standard", MAIN)
     plan = replace(standard, tasks=("Hopper-v5",), estimators=tuple(PEERS), logs=0, trained_logs=NUM_LOGS)
     demo = load_demo("Hopper-v5")
     problem = ad.Problem(demo.dataset, demo.policy, 0.95)
@@ -56,11 +55,11 @@ def main() -> None:
     torch_time = time.perf_counter() - start
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        run_experiment("main", plan, Path(folder), local())
+        run_experiment(MAIN, plan, Path(folder), local())
     ours = time.perf_counter() - start
-    units = list(plan.units("main"))[: num_cores()]
+    jobs = list(MAIN.jobs(plan))[: num_cores()]
     products = NUM_LOGS * sum(plan.steps[name] * number for name, number in PRODUCTS.items())
-    bare = products * max(rows[0]["seconds"] for _, rows in local()(bare_product, units)) / len(units)
+    bare = products * max(rows[0]["seconds"] for _, rows in local()(bare_product, jobs)) / len(jobs)
     print(f"a slice of main, {NUM_LOGS} logs of Hopper, three methods, {os.cpu_count()} cores")
     print(f"  PyTorch, one run after the other   {torch_time:6.0f} s")
     print(f"  ours, one thread a process         {ours:6.0f} s   ratio {torch_time / ours:.2f} (target 3)")

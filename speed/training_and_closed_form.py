@@ -1,9 +1,9 @@
-"""Speed as ratios to the bare matrix products of the same run: `make bench`.
+"""Speed relative to the bare matrix products, in the same run: `make bench`.
 
-- Network training (2×256, batch 512): the time of the step's matrix products alone, over the time of a step.
+- Network training (2×256, batch 512): the time of the matrix products of a step, over the time of a step.
 - Feature regression at 100,000 transitions: the time of a whole fit, over the time of one ΦᵀΦ of the same size.
 
-Machines are shared and noisy: each figure is the best of several interleaved rounds, and only ratios mean something.
+Machines are shared and noisy: each number is the best of several interleaved rounds, and only ratios are meaningful.
 """
 
 import time
@@ -48,10 +48,10 @@ def training(num_inputs: int = 11, batch: int = 512, hidden: int = 256) -> None:
     def trains(num_seeds: int) -> Callable[[], object]:
         model = MLPRegression(num_steps=STEPS, num_checkpoints=1)
         keys = [jax.random.fold_in(key, seed) for seed in range(num_seeds)]
-        return lambda: model.fit(rows, keys=keys, value_of=lambda f: 0.0)
+        return lambda: model.fit_seeds(rows, keys=keys, value_of=lambda f: 0.0)
 
-    # Forward, and backward to the weights and to the inputs of the second layer: what no implementation can do without.
-    # What a product gives goes into the next or, as next to nothing, into the weights, so that none is left out.
+    # Forward, and backward to the weights and to the inputs of the second layer: every implementation needs these.
+    # Each product is used by the next or, scaled to almost 0, by the weights, so that the compiler keeps all of them.
     @jax.jit
     def bare(x: jax.Array, first: jax.Array, second: jax.Array, third: jax.Array) -> jax.Array:
         def step(weights: Weights, _: None) -> tuple[Weights, None]:
@@ -83,7 +83,7 @@ def closed_form(num_rows: int = 100_000, num_inputs: int = 12) -> None:
     model = FourierFeatures()
     phi = np.random.default_rng(0).normal(size=(num_rows, 1 + num_inputs + model.num_features))
     key = jax.random.key(0)
-    gram, fit = best(lambda: phi.T @ phi, lambda: model.fit(rows, keys=[key], value_of=lambda f: 0.0))
+    gram, fit = best(lambda: phi.T @ phi, lambda: model.fit(rows, key=key, value_of=lambda f: 0.0))
     print(f"feature regression, {num_rows:,} transitions, {phi.shape[1]} features, ridge by cross-validation included")
     print(f"  one ΦᵀΦ                     {gram:8.3f} seconds")
     print(f"  the whole fit               {fit:8.3f} seconds          ratio {fit / gram:.2f}")

@@ -71,7 +71,7 @@ def test_the_json_has_what_is_shown(evaluation):
     assert all(check["status"] in ("ok", "info") for check in content["checks"])
     assert content["against_behaviour"]["judgement"] == evaluation.against_behaviour.judgement
     assert content["no_difference"] is None
-    without = ad.evaluate(MDP.sample(20, seed=0), MDP.policy, 0.9, estimators="wpdis", num_draws=0).to_dict()
+    without = ad.evaluate(MDP.sample(20, seed=0), MDP.policy, 0.9, estimators="wpdis", bootstrap=0).to_dict()
     assert without["estimates"][0]["interval"] is None
     assert without["against_behaviour"] is None
     assert "two bootstrap resamples" in without["no_difference"]

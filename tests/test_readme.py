@@ -13,10 +13,12 @@ import pytest
 
 import average_dice as ad
 from average_dice.demo import DEMOS, load_demo
-from average_dice.experiments.claims import judge
-from average_dice.experiments.summaries import RELATIVE_FLOOR, error_at_the_end, grouped, results, rmse, tasks_of
-from average_dice.experiments.trust import judged
-from average_dice.experiments.tuning import PUBLISHED, chosen
+from average_dice.experiments.ablation import ABLATION
+from average_dice.experiments.claims import judge_claims
+from average_dice.experiments.main import MAIN
+from average_dice.experiments.summaries import RELATIVE_FLOOR, error_at_the_end, grouped, rmse, tasks_of
+from average_dice.experiments.trust import TRUST, by_verdict
+from average_dice.experiments.tuning import PUBLISHED, TUNING, chosen
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -80,7 +82,8 @@ def test_the_page_on_trust_shows_what_was_computed():
     table = (ROOT / "results" / "standard" / "trust.md").read_text()
     assert f"<!-- trust -->\n{table}<!-- end of trust -->\n" in page
     lines = json.loads((ROOT / "results" / "standard" / "trust_table.json").read_text())
-    assert lines == [asdict(line) for line in judged(ROOT / "results" / "standard")]  # by the rules as they are now
+    by_today = by_verdict(TRUST.results(ROOT / "results" / "standard"))  # by the rules as they are now
+    assert lines == [asdict(line) for line in by_today]
     supported, *others = everywhere = [line for line in lines if line["tasks"] == "all tasks"]
     contained = [f"{100 * line['contained']:.0f} %" for line in everywhere]
     errors = [f"{100 * line['median_error']:.2g} %" for line in everywhere]
@@ -96,18 +99,18 @@ def test_the_claims_and_choices_shown_are_those_that_the_results_say():
     standard = ROOT / "results" / "standard"
     page = (ROOT / "docs" / "benchmark.md").read_text()
     found = json.loads((standard / "claims.json").read_text())
-    assert found == [asdict(claim) for claim in judge(standard)]  # by the rules as they are now
+    assert found == [asdict(claim) for claim in judge_claims(standard)]  # by the rules as they are now
     assert f"<!-- claims -->\n{(standard / 'claims.md').read_text()}<!-- end of claims -->" in page
-    lines = ["| the paper says | here it | we think |", "| --- | --- | --- |"]
+    lines = ["| claim of the paper | here it | explanation |", "| --- | --- | --- |"]
     lines += [f"| {one['claim']} | {one['verdict']} | {one['explanation']} |" for one in found]
     assert "<!-- claims -->\n" + "\n".join(lines) + "\n<!-- end of claims -->" in README
     assert f"<!-- tuning -->\n{(standard / 'tuning.md').read_text()}<!-- end of tuning -->" in page
-    rows = ["| " + " | ".join(line) + " |" for line in chosen(standard)]
+    rows = ["| " + " | ".join(line) + " |" for line in chosen(TUNING.results(standard))]
     assert (standard / "tuning.md").read_text().splitlines()[2:] == rows
 
 
 def test_what_is_said_of_tuning_is_in_the_store():
-    rows = results(ROOT / "results" / "standard", "tuning")
+    rows = TUNING.results(ROOT / "results" / "standard")
     for row in rows:
         row["held_out_loss"] = json.loads(row["diagnostics"])["held_out_loss"]
     cells = grouped(rows, lambda row: row["options"])
@@ -131,7 +134,7 @@ def test_what_is_said_of_tuning_is_in_the_store():
 
 def test_the_main_comparison_is_as_the_readme_says():
     """Each method that trains on its three logs, against our error on all ten."""
-    rows = results(ROOT / "results" / "standard", "main")
+    rows = MAIN.results(ROOT / "results" / "standard")
     cells = grouped(rows, lambda row: (row["estimator"], row["task"]))
 
     def error(estimator, task):
@@ -177,7 +180,7 @@ def test_the_page_on_the_experiments_says_what_the_labels_and_the_store_say():
     assert "96 % of their sum in the embedded log of Hopper, and all of it in that of CartPole" in " ".join(
         page.split()
     )
-    rows = results(ROOT / "results" / "standard", "ablation")
+    rows = ABLATION.results(ROOT / "results" / "standard")
     rows = [row for row in rows if row["task"] != "MountainCarContinuous-v0"]  # where J is nearly 0
 
     def medians(measure, mass_weight):

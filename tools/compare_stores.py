@@ -1,9 +1,9 @@
-"""Is a method better than it was? Its errors in the store of robustness against those of an earlier commit.
+"""Compares the errors of a method in the store of robustness with those at an earlier commit.
 
     python tools/compare_stores.py f29c81f average-dice-blend fqe
 
-The geometric mean, over tasks and settings, of its root mean squared error now over that at the commit. An error below
-a thousandth of |J| counts as that. Below 1 is better.
+Prints the geometric mean, over tasks and settings, of its root mean squared error now over that at the commit. An error
+below a thousandth of |J| counts as a thousandth. Below 1 is better.
 """
 
 import subprocess
@@ -25,7 +25,7 @@ SETTING = ("task", "discount", "transitions", "max_steps", "noise")
 
 
 def errors(table: pa.Table, estimator: str) -> dict[tuple[object, ...], float]:
-    """Of each setting, relative to |J|."""
+    """The root mean squared error at each setting, relative to |J|."""
     found = defaultdict(list)
     for row in table.to_pylist():
         if row["estimator"] == estimator and row["value"] is not None:

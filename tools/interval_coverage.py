@@ -24,7 +24,7 @@ from rich.progress import track
 from average_dice.errors import NotApplicable
 from average_dice.estimators import Estimator
 from average_dice.files import written_whole
-from average_dice.inference.uncertainty import Sampling, uncertainty
+from average_dice.inference.uncertainty import IntervalSettings, uncertainty
 from average_dice.problem import Problem
 from average_dice.testing.cases import CLOSED_FORMS
 from average_dice.testing.exact_mdps import ALL
@@ -98,7 +98,7 @@ def results_of(task: Task) -> list[dict[str, object]]:
 def value_and_interval(method: Estimator, problem: Problem, seed: int) -> dict[str, float | None]:
     key = jax.random.key(seed)
     fit = method.fit(problem, key=key)
-    interval = uncertainty(method, problem, fit, Sampling(num_draws=NUM_RESAMPLES, seed=seed), key=key)
+    interval = uncertainty(method, problem, fit, IntervalSettings(bootstrap=NUM_RESAMPLES, seed=seed), key=key)
     return {"value": float(fit.value), "lower": interval.lower, "upper": interval.upper}
 
 

@@ -1,7 +1,7 @@
 """From the paper's formula to the recommended estimator, one change at a time: `make steps`.
 
-Each line of the table in docs/recommended.md is a method, each column a setting of the tasks that were looked at. All
-are in closed form and see the same logs.
+Writes the table of docs/recommended.md. Each line is a method in closed form, each column a setting of the tasks that
+were used for development. All methods are fitted to the same logs.
 """
 
 from dataclasses import replace
@@ -23,18 +23,17 @@ from average_dice.estimators import (
     product_on_state_and_step,
     ratio_on_state,
 )
-from average_dice.estimators.blend.blend import discounted, evenly
+from average_dice.estimators.blend.row_weights import discounted, evenly
 from average_dice.experiments.jobs import Setting
-from average_dice.experiments.measurements import log_of, true_value
+from average_dice.experiments.measurements import log_of
 from average_dice.experiments.ranking import UNSEEN_TASKS
 from average_dice.labels import HeldAtTruncation, as_logged, plain, self_normalised
 from average_dice.models import FourierFeatures
-from average_dice.tasks.shipped import target_policy
-from average_dice.tasks.task import TASKS, find_task
+from average_dice.tasks import TASKS, find_task, target_policy, true_value
 
 PAGE = Path(__file__).parents[1] / "docs" / "recommended.md"
 LOGS = range(5)
-LOOKED_AT = [task for task in TASKS if task not in UNSEEN_TASKS]
+DEVELOPMENT_TASKS = [task for task in TASKS if task not in UNSEEN_TASKS]
 FLOOR = 1e-3
 
 closed = AverageDICE(FourierFeatures(), plain, as_logged, label_on_state, value=plain_value)
@@ -50,7 +49,7 @@ STEPS: dict[str, Estimator] = {
     "3. self-normalised products": normalised,
     "4. flow-normalised value": valued,
     "5. the discount factored out": factored,
-    "6. the mass beyond the cut held on the last steps": held,
+    "6. the mass after truncation held on the last steps": held,
     "7. rows weighted by γᵗ in the regression (`average-dice-features`)": AverageDICE(),
     "8. doubly robust with a bounded Q (`average-dice-dr`)": MarginalisedDoublyRobust(),
     "9. blended with fitted Q and products (`average-dice-blend`)": Blend(),
@@ -71,7 +70,7 @@ def settings(task: str) -> dict[str, Setting]:
 
 
 def relative_errors(task: str, setting: Setting) -> dict[str, float]:
-    """Of every method, over the logs."""
+    """The root mean squared error of every method over the logs, relative to |J|."""
     truth, _ = true_value(task, setting.discount)
     errors: dict[str, list[float]] = {name: [] for name in STEPS}
     for log in LOGS:
@@ -89,10 +88,10 @@ def relative_errors(task: str, setting: Setting) -> dict[str, float]:
 def main() -> None:
     columns = list(settings("CartPole-v1"))
     logs = np.zeros((len(STEPS), len(columns)))
-    for task in LOOKED_AT:
+    for task in DEVELOPMENT_TASKS:
         for column, setting in enumerate(settings(task).values()):
             found = relative_errors(task, setting)
-            logs[:, column] += [np.log(found[name]) / len(LOOKED_AT) for name in STEPS]
+            logs[:, column] += [np.log(found[name]) / len(DEVELOPMENT_TASKS) for name in STEPS]
             print(task, setting, {name[:12]: round(error, 4) for name, error in found.items()}, flush=True)
     lines = ["| | " + " | ".join(columns) + " | all |", "| --- |" + " --- |" * (len(columns) + 1)]
     for name, row in zip(STEPS, np.column_stack([logs, logs.mean(axis=1)]), strict=True):

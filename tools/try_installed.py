@@ -33,15 +33,14 @@ def main() -> None:
         getattr(ad, name)
 
     from average_dice.demo import DEMOS, load_demo
-    from average_dice.experiments.plans import EXPERIMENTS
     from average_dice.experiments.presets import load_plan
-    from average_dice.tasks.shipped import target_policy, training_record, truth_record
-    from average_dice.tasks.task import TASKS
+    from average_dice.experiments.registry import EXPERIMENTS
+    from average_dice.tasks import TASKS, target_policy, training_record, truth_record
 
     for task in TASKS:
         for record in (target_policy, training_record, truth_record):
             assert record(task) is not None, task
-    for experiment in EXPERIMENTS:
+    for experiment in EXPERIMENTS.values():
         for preset in ("smoke", "standard", "paper"):
             load_plan(preset, experiment)
     for name in DEMOS:

@@ -1,7 +1,7 @@
 """compare: several policies on one log, with each other and with the behaviour policy that made it.
 
-All of them are judged on the same draws of episodes: what two of them earn moves together from draw to draw, and their
-difference is that of pairs.
+All of them are evaluated on the same bootstrap resamples: their values move together from resample to resample, and
+each difference is one of pairs.
 """
 
 import json
@@ -94,7 +94,7 @@ def compare(
     discount: float,
     *,
     level: float = 0.95,
-    num_draws: int = 100,
+    bootstrap: int = 100,
     seed: int = 0,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
@@ -106,16 +106,16 @@ def compare(
         raise SettingError("give at least one policy.")
     if BEHAVIOUR in policies:
         raise SettingError(f"the name {BEHAVIOUR!r} stands for the policy that made the log: choose another.")
-    if num_draws < 2:
-        raise SettingError("to compare takes at least two draws of episodes.")
+    if bootstrap < 2:
+        raise SettingError("comparing policies takes at least two bootstrap resamples.")
     evaluations = {}
     for name, policy in policies.items():
         starting(name)
         found = evaluate(
-            dataset, policy, discount, estimators=[RECOMMENDED], level=level, num_draws=num_draws, seed=seed
+            dataset, policy, discount, estimators=[RECOMMENDED], level=level, bootstrap=bootstrap, seed=seed
         )
         if found.estimates[RECOMMENDED].value is None or found.against_behaviour is None:
-            raise NotApplicable(f"{name}: {'; '.join(found.estimates[RECOMMENDED].notes)}")
+            raise NotApplicable(f"{name}: {'; '.join(str(note) for note in found.estimates[RECOMMENDED].notes)}")
         evaluations[name] = found
     differences = {
         (name, BEHAVIOUR): found.against_behaviour
@@ -127,8 +127,8 @@ def compare(
         differences[one, other] = difference(
             _value(here),
             _value(there),
-            here.draws[RECOMMENDED],
-            there.draws[RECOMMENDED],
+            here.replicates[RECOMMENDED],
+            there.replicates[RECOMMENDED],
             level,
             dataset.num_episodes,
         )

@@ -1,4 +1,4 @@
-"""Local processes: the work is done although workers die, and they do not outlive whoever started them."""
+"""Local processes: jobs are done although workers crash, and workers end with the process that started them."""
 
 import os
 import signal
@@ -10,77 +10,77 @@ from pathlib import Path
 import pytest
 
 from average_dice.errors import SettingError
+from average_dice.experiments.ablation import ABLATION, AblationPlan
 from average_dice.experiments.executors import RETRIES, find_executor, local
-from average_dice.experiments.plans import Ablation
 from processes import members, started
 
-UNITS = list(Ablation(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, every=10).units("ablation"))
+JOBS = list(ABLATION.jobs(AblationPlan(tasks=("CartPole-v1",), logs=3, seeds=1, steps=10, every=10)))
 
 
-def threads(unit):
-    return [{"log": unit.log, "threads": os.environ["NPROC"]}]
+def threads(job):
+    return [{"log": job.log, "threads": os.environ["NPROC"]}]
 
 
-def dies_once(unit):
+def crashes_once(job):
     """The first process to get here kills itself."""
     marker = Path(os.environ["MARKER"])
     if not marker.exists():
         marker.write_text("was here")
         os.kill(os.getpid(), signal.SIGKILL)
-    return [{"log": unit.log}]
+    return [{"log": job.log}]
 
 
-def always_dies(unit):
+def always_crashes(job):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dies_at_first(unit):
-    if unit == UNITS[0]:
+def crashes_at_first(job):
+    if job == JOBS[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(0.2)
-    return [{"log": unit.log}]
+    return [{"log": job.log}]
 
 
-def fails_at_first(unit):
-    if unit == UNITS[0]:
-        raise ValueError("a mistake of ours")
+def fails_at_first(job):
+    if job == JOBS[0]:
+        raise ValueError("a bug")
     return []
 
 
-def test_every_unit_comes_back_once_from_workers_with_one_thread():
-    found = list(local(2)(threads, UNITS))
-    assert sorted(unit.key for unit, _ in found) == sorted(unit.key for unit in UNITS)
-    assert all(rows == [{"log": unit.log, "threads": "1"}] for unit, rows in found)
+def test_every_job_comes_back_once_from_workers_with_one_thread():
+    found = list(local(2)(threads, JOBS))
+    assert sorted(job.key for job, _ in found) == sorted(job.key for job in JOBS)
+    assert all(rows == [{"log": job.log, "threads": "1"}] for job, rows in found)
 
 
-def test_what_a_dying_worker_was_doing_is_done_again(tmp_path, monkeypatch):
+def test_the_jobs_of_a_crashed_worker_run_again(tmp_path, monkeypatch):
     monkeypatch.setenv("MARKER", str(tmp_path / "marker"))
-    found = list(local(2)(dies_once, UNITS))
+    found = list(local(2)(crashes_once, JOBS))
     assert (tmp_path / "marker").exists()
-    assert sorted(unit.key for unit, _ in found) == sorted(unit.key for unit in UNITS)
+    assert sorted(job.key for job, _ in found) == sorted(job.key for job in JOBS)
 
 
-def test_workers_that_always_die_are_given_up():
-    with pytest.raises(SettingError, match=f"died {RETRIES + 1} times in a row"):
-        list(local(1)(always_dies, UNITS))
+def test_a_run_whose_workers_always_crash_ends():
+    with pytest.raises(SettingError, match=f"crashed {RETRIES + 1} times in a row"):
+        list(local(1)(always_crashes, JOBS))
 
 
-def test_a_unit_that_kills_its_workers_keeps_nobody_else_from_being_done():
-    found = local(2)(dies_at_first, UNITS)
-    assert {next(found)[0].key for _ in UNITS[1:]} == {unit.key for unit in UNITS[1:]}
-    with pytest.raises(SettingError, match=f"{RETRIES + 1} workers died of the same unit") as raised:
+def test_a_job_that_crashes_its_workers_does_not_stop_the_others():
+    found = local(2)(crashes_at_first, JOBS)
+    assert {next(found)[0].key for _ in JOBS[1:]} == {job.key for job in JOBS[1:]}
+    with pytest.raises(SettingError, match=f"this run crashed {RETRIES + 1} workers") as raised:
         next(found)
-    assert raised.value.__notes__[0].startswith(f"log 0 of {UNITS[0].task}, ")
+    assert raised.value.__notes__[0].startswith(f"log 0 of {JOBS[0].task}, ")
 
 
-def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
-    found = local(1)(fails_at_first, UNITS)
-    assert [next(found)[0] for _ in UNITS[1:]] == UNITS[1:]
-    with pytest.raises(ValueError, match="a mistake of ours") as raised:
+def test_an_error_in_a_job_is_raised_after_all_others_are_done():
+    found = local(1)(fails_at_first, JOBS)
+    assert [next(found)[0] for _ in JOBS[1:]] == JOBS[1:]
+    with pytest.raises(ValueError, match="a bug") as raised:
         next(found)
     first, last = raised.value.__notes__[-2:]
-    assert first.startswith(f"log 0 of {UNITS[0].task}, ")
-    assert last == "1 of the units failed; all others are done."
+    assert first.startswith(f"log 0 of {JOBS[0].task}, ")
+    assert last == "1 of the jobs failed; all others are done."
 
 
 def test_unknown_executors_and_options_of_the_other_are_named():
@@ -102,8 +102,8 @@ every = 15
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_and_run_again_it_ends_as_if_nothing_had_been(tmp_path):
-    """`kill -9`, then the same command: the same rows as without; and no worker is left behind."""
+def test_a_run_that_was_killed_continues_to_the_same_rows(tmp_path):
+    """`kill -9`, then the same command: the same rows as an undisturbed run, and no worker is left behind."""
     from average_dice.experiments.store import read_rows
 
     (tmp_path / "mine.toml").write_text(PRESET)

@@ -1,4 +1,4 @@
-"""One unit: its rows are those that the library itself gives on the same log."""
+"""One job: its rows have the values that the library gives on the same log."""
 
 import jax
 import numpy as np
@@ -7,21 +7,21 @@ import pytest
 import average_dice as ad
 from average_dice.errors import SettingError
 from average_dice.estimators import REGISTRY, DeepTD
-from average_dice.experiments import runs
+from average_dice.experiments import measurements
 from average_dice.experiments.jobs import Method
-from average_dice.experiments.measurements import make, run, true_value
-from average_dice.experiments.plans import Main, Tuning
+from average_dice.experiments.main import MAIN, MainPlan
+from average_dice.experiments.measurements import _described, make, run
+from average_dice.experiments.tuning import TUNING, TuningPlan
+from average_dice.labels import plain
 from average_dice.models import MLPRegression, Regression, Table
 from average_dice.models.held_out import HeldOut
-from average_dice.tasks.collection import collect
-from average_dice.tasks.rollouts import fastest_envs
-from average_dice.tasks.shipped import target_policy
-from average_dice.tasks.task import find_task
+from average_dice.notes import Note, NoteCode
+from average_dice.tasks import collect, fastest_envs, find_task, target_policy, true_value
 
 
 def test_rows_are_what_the_library_says_of_the_same_log():
-    plan = Main(("CartPole-v1",), ("wpdis", "mwl", "td"), 1, 1, 2, 3, {"td": 6})
-    closed, trained = plan.units("main")
+    plan = MainPlan(("CartPole-v1",), ("wpdis", "mwl", "td"), 1, 1, 2, 3, {"td": 6})
+    closed, trained = MAIN.jobs(plan)
     log = collect(
         find_task("CartPole-v1"),
         target_policy("CartPole-v1"),
@@ -39,17 +39,33 @@ def test_rows_are_what_the_library_says_of_the_same_log():
     assert [row["seed"] for row in rows] == [0, 1]
     assert rows[0]["value"] != rows[1]["value"]
     keys = [jax.random.fold_in(jax.random.key(seed), 0) for seed in (0, 1)]
-    fits = DeepTD(num_steps=6, num_checkpoints=2).fit_many(problem, keys=keys)
+    fits = DeepTD(num_steps=6, num_checkpoints=2).fit_seeds(problem, keys=keys)
     assert [row["value"] for row in rows] == [fit.value for fit in fits]
     assert rows[0]["curve_step"] == [0, 3, 6]
     assert rows[0]["curve_value"] == fits[0].history.value.tolist()
 
 
 def test_a_method_that_does_not_apply_is_a_row_with_the_reason():
-    plan = Tuning(("CartPole-v1",), 1, 1, 2, 2, (0.0,), (0.5,), (1e30,))
-    (row,) = run(next(iter(plan.units("tuning"))))
+    plan = TuningPlan(("CartPole-v1",), 1, 1, 2, 2, (0.0,), (0.5,), (1e30,))
+    (row,) = run(next(TUNING.jobs(plan)))
     assert row.get("value") is None
-    assert "not applicable, because" in row["notes"]
+    assert row["notes"].startswith("not applicable: ")
+    assert row["note_codes"] == [NoteCode.NOT_APPLICABLE]
+
+
+def test_notes_are_stored_as_texts_and_codes():
+    notes = (Note(NoteCode.VALUE_RULE, "value not normalised"), Note(NoteCode.SHORT_TRAINING, "trained for 5 steps"))
+    stored = measurements._stored_notes(notes)
+    assert stored == {
+        "notes": "value not normalised; trained for 5 steps",
+        "note_codes": ["value-rule", "short-training"],
+    }
+
+
+def test_fingerprints_depend_on_settings_and_not_on_where_code_is():
+    assert _described(plain) == "plain"
+    assert _described(DeepTD(num_steps=7)) == ["DeepTD", {**_described(DeepTD())[1], "num_steps": 7}]
+    assert "average_dice" not in str([_described(entry.make()) for entry in REGISTRY.values()])
 
 
 def test_the_training_length_and_options_reach_the_method():
@@ -62,6 +78,8 @@ def test_the_training_length_and_options_reach_the_method():
     assert (found.model.ridge, found.model.mass_weight, found.model.learning_rate) == (0.1, 2.0, 1e-3)
     with pytest.raises(SettingError, match="no options"):
         make(Method("td", 100, 3, {"ridge": 0.1}))
+    with pytest.raises(SettingError, match="wpdis: ridge can only be set with a training length"):
+        make(Method("wpdis", options={"ridge": 0.1}))
 
 
 def test_no_truth_at_that_discount_is_an_error():
@@ -70,7 +88,7 @@ def test_no_truth_at_that_discount_is_an_error():
 
 
 def test_a_held_out_loss_is_that_of_episodes_never_trained_on():
-    """The others teach 1, those held out would teach 3: ½ (1 − 3)² is 2, and less for whoever has seen them."""
+    """Labels are 1, and 3 in held-out episodes: the loss is ½ (1 − 3)² = 2, and less for a model trained on them."""
     generator = np.random.default_rng(0)
     episode = np.repeat(np.arange(100), 10)
     inputs = generator.normal(size=(1000, 1))
@@ -104,13 +122,13 @@ def test_the_share_held_out_is_the_one_asked_for(share):
 
 def test_a_seed_that_fails_does_not_take_the_others_with_it(monkeypatch):
     class OneFails(DeepTD):
-        def fit_many(self, problem, *, keys):
+        def fit_seeds(self, problem, *, keys):
             if any((jax.random.key_data(key) == jax.random.key_data(bad)).all() for key in keys):
                 raise ad.NotApplicable("training diverged")
-            return super().fit_many(problem, keys=keys)
+            return super().fit_seeds(problem, keys=keys)
 
     bad = jax.random.fold_in(jax.random.key(1), 0)
-    monkeypatch.setattr(runs, "make", lambda method: OneFails(num_steps=6, num_checkpoints=2))
-    *_, unit = Main(("CartPole-v1",), ("td",), 1, 1, 3, 3, {"td": 6}).units("main")
-    values = [row.get("value") for row in run(unit)]
+    monkeypatch.setattr(measurements, "make", lambda method: OneFails(num_steps=6, num_checkpoints=2))
+    *_, job = MAIN.jobs(MainPlan(("CartPole-v1",), ("td",), 1, 1, 3, 3, {"td": 6}))
+    values = [row.get("value") for row in run(job)]
     assert [value is None for value in values] == [False, True, False]

@@ -1,4 +1,4 @@
-"""A real Ray cluster on this machine: the same numbers as local processes, also when a worker is killed."""
+"""A Ray cluster on this machine: the same numbers as local processes, also when a worker is killed."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ import pytest
 
 from average_dice.errors import SettingError
 from average_dice.experiments import executors
+from average_dice.experiments.ablation import ABLATION, AblationPlan
 from average_dice.experiments.executors import local, ray_cluster
-from average_dice.experiments.plans import Ablation
 from average_dice.experiments.runner import run_experiment
 from average_dice.experiments.store import read_rows
 from processes import started
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Ray's own, of sockets and of its future
 ]
 
-PLAN = Ablation(tasks=("CartPole-v1",), logs=2, seeds=2, steps=50, every=25)
+PLAN = AblationPlan(tasks=("CartPole-v1",), logs=2, seeds=2, steps=50, every=25)
 
 
 def values(directory):
@@ -46,7 +46,7 @@ def _descends_from_us(process):
 
 
 def kill_the_first_worker(killed, over):
-    """Waits until a Ray worker runs one of our units, and kills it; or until all is over."""
+    """Waits until a Ray worker runs one of our jobs, and kills it; or until all is over."""
     while not over.is_set():
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -62,13 +62,13 @@ def kill_the_first_worker(killed, over):
 
 
 def test_ray_gives_the_numbers_of_local_processes_although_a_worker_is_killed(tmp_path):
-    run_experiment("ablation", PLAN, tmp_path / "local", local(2))
+    run_experiment(ABLATION, PLAN, tmp_path / "local", local(2))
     killed: list[int] = []
     over = threading.Event()
     killer = threading.Thread(target=kill_the_first_worker, args=(killed, over))
     killer.start()
     try:
-        run_experiment("ablation", PLAN, tmp_path / "ray", ray_cluster())
+        run_experiment(ABLATION, PLAN, tmp_path / "ray", ray_cluster())
     finally:
         over.set()
         killer.join()
@@ -77,18 +77,18 @@ def test_ray_gives_the_numbers_of_local_processes_although_a_worker_is_killed(tm
     assert values(tmp_path / "ray").equals(values(tmp_path / "local"))
 
 
-def test_a_mistake_in_the_work_is_seen_after_the_rest_is_done():
-    units = list(PLAN.units("ablation"))
+def test_an_error_in_a_job_is_raised_after_all_others_are_done():
+    jobs = list(ABLATION.jobs(PLAN))
 
-    def fails_at_first(unit):  # within: workers cannot import this file
-        if unit.key == first:
-            raise ValueError("a mistake of ours")
+    def fails_at_first(job):  # within: workers cannot import this file
+        if job.key == first:
+            raise ValueError("a bug")
         return []
 
-    first = units[0].key
-    found = ray_cluster()(fails_at_first, units)
-    assert {next(found)[0].key for _ in units[1:]} == {unit.key for unit in units[1:]}
-    with pytest.raises(ValueError, match="a mistake of ours"):
+    first = jobs[0].key
+    found = ray_cluster()(fails_at_first, jobs)
+    assert {next(found)[0].key for _ in jobs[1:]} == {job.key for job in jobs[1:]}
+    with pytest.raises(ValueError, match="a bug"):
         next(found)
 
 
@@ -99,7 +99,7 @@ def short_folder():
         yield folder
 
 
-def test_a_cluster_that_was_started_before_is_joined(tmp_path, short_folder):
+def test_a_running_cluster_is_joined(tmp_path, short_folder):
     (tmp_path / "mine.toml").write_text(
         '[ablation]\ntasks = ["CartPole-v1"]\nlogs = 1\nseeds = 1\nsteps = 10\nevery = 10\n'
     )
@@ -121,22 +121,22 @@ def test_an_address_where_something_else_answers_is_an_error(monkeypatch):
         ray_cluster(f"127.0.0.1:{listening.getsockname()[1]}")
 
 
-def test_a_unit_that_kills_its_workers_keeps_nobody_else_from_being_done():
-    units = list(PLAN.units("ablation"))
+def test_a_job_that_crashes_its_workers_does_not_stop_the_others():
+    jobs = list(ABLATION.jobs(PLAN))
 
-    def dies_at_first(unit):
-        if unit.key == first:
+    def crashes_at_first(job):
+        if job.key == first:
             os.kill(os.getpid(), signal.SIGKILL)
         return []
 
-    first = units[0].key
-    found = ray_cluster()(dies_at_first, units)
-    assert {next(found)[0].key for _ in units[1:]} == {unit.key for unit in units[1:]}
-    with pytest.raises(SettingError, match="workers died of the same unit"):
+    first = jobs[0].key
+    found = ray_cluster()(crashes_at_first, jobs)
+    assert {next(found)[0].key for _ in jobs[1:]} == {job.key for job in jobs[1:]}
+    with pytest.raises(SettingError, match="this run crashed 4 workers"):
         next(found)
 
 
-def test_an_address_where_nobody_answers_is_an_error_at_once():
+def test_an_address_where_nothing_answers_is_an_error_at_once():
     for address in ("127.0.0.1:1", "nonsense", "127.0.0.1:port"):
         with pytest.raises(SettingError, match="nothing answers"):
             ray_cluster(address)

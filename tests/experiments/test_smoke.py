@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from average_dice.experiments.plans import EXPERIMENTS
 from average_dice.experiments.presets import load_plan
+from average_dice.experiments.registry import EXPERIMENTS
 from average_dice.experiments.store import read_rows
+from average_dice.notes import NoteCode
 
 
 def average_dice(*arguments):
@@ -18,13 +19,13 @@ def average_dice(*arguments):
 
 @pytest.mark.slow
 def test_every_experiment_runs_and_the_claims_are_judged(tmp_path):
-    for experiment in EXPERIMENTS:
+    for experiment, one in EXPERIMENTS.items():
         shown = average_dice("benchmark", experiment, "--preset", "smoke", "--out", str(tmp_path))
-        units = list(load_plan("smoke", experiment).units(experiment))
+        plan = load_plan("smoke", one)
         rows = read_rows(tmp_path, experiment).to_pylist()
-        assert {row["unit"] for row in rows} == {one.key for unit in units for one in unit.each()}
-        assert len(rows) == sum(unit.num_seeds * len(unit.methods) for unit in units)
-        assert all(row["value"] is not None or "not applicable" in row["notes"] for row in rows)
+        assert {row["unit"] for row in rows} == one.keys(plan)
+        assert len(rows) == sum(job.num_seeds * len(job.methods) for job in one.jobs(plan))
+        assert all(row["value"] is not None or NoteCode.NOT_APPLICABLE in row["note_codes"] for row in rows)
         if experiment == "trust":
             assert "Verdicts where the truth is known" in shown
             assert (tmp_path / "trust.md").read_text().startswith("| tasks |")

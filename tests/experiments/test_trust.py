@@ -1,4 +1,4 @@
-"""Verdicts where the truth is known: counted by hand on rows made up for it, and stored by a real run."""
+"""Verdicts where the truth is known: counted by hand on made-up rows, and stored by a real run."""
 
 import json
 from dataclasses import asdict
@@ -6,10 +6,9 @@ from dataclasses import asdict
 import pytest
 
 import average_dice as ad
-from average_dice.experiments import trust
 from average_dice.experiments.executors import local
-from average_dice.experiments.plans import Trust
 from average_dice.experiments.runner import run_experiment
+from average_dice.experiments.trust import TRUST, TrustPlan, by_verdict, verdict_of
 from average_dice.inference.diagnostics import Diagnostics, Heavy
 
 SOUND = Diagnostics(
@@ -46,15 +45,14 @@ def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):
     }
 
 
-def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
+def test_cases_are_counted_by_verdict():
     rows = [
         row(2.02, 1.9, 2.1),
         row(2.04, 2.001, 2.1),
         row(1.9, 1.7, 2.1, beyond_truncation=0.2),
         row(1.0, 0.9, 1.1, "Walker2d-v5", beyond_truncation=0.7),
     ]
-    monkeypatch.setattr(trust, "results", lambda directory, experiment: rows)
-    lines = trust.judged(tmp_path)
+    lines = by_verdict(rows)
     assert [(line.verdict, line.cases, line.contained, line.nearly) for line in lines] == [
         ("supported", 2, 0.5, 1.0),
         ("weak", 1, 1.0, 1.0),
@@ -67,17 +65,19 @@ def test_cases_are_counted_by_verdict(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_stores_what_the_verdict_needs(tmp_path):
-    plan = Trust(("Hopper-v5",), logs=1, draws=2, axes=("max_steps",))
-    run_experiment("trust", plan, tmp_path, local(1))
-    rows = trust.results(tmp_path, "trust")
+    plan = TrustPlan(("Hopper-v5",), logs=1, bootstrap=2, axes=("max_steps",))
+    run_experiment(TRUST, plan, tmp_path, local(1))
+    rows = TRUST.results(tmp_path)
     assert len(rows) == 4
-    assert {trust.verdict_of(one).level for one in rows} <= {"supported", "weak", "not supported"}
+    assert {row["options"] for row in rows} == {'{"bootstrap": 2.0}'}
+    assert {verdict_of(one).level for one in rows} <= {"supported", "weak", "not supported"}
     shortest = min(rows, key=lambda one: one["max_steps"])
-    assert any("lies after truncation" in reason for reason in trust.verdict_of(shortest).reasons)
-    path = trust.write_trust(trust.judged(tmp_path), tmp_path)
-    assert path.read_text().startswith("| tasks | verdict | cases |")
+    assert any("lies after truncation" in reason for reason in verdict_of(shortest).reasons)
+    table, content = TRUST.summary(tmp_path).write(tmp_path)
+    assert table.read_text().startswith("| tasks | verdict | cases |")
+    assert len(json.loads(content.read_text())) == len(by_verdict(rows))
 
 
 def test_without_results(tmp_path):
-    with pytest.raises(ad.SettingError):
-        trust.judged(tmp_path)
+    with pytest.raises(ad.SettingError, match="no results of trust"):
+        TRUST.summary(tmp_path)

@@ -226,7 +226,7 @@ def test_of_draws_that_train_at_once_only_those_that_fail_are_lost():
     class WithoutTheFirst(TrainedEstimator):
         num_steps = 1
 
-        def fit_many(self, problem, *, keys, draws=None):
+        def fit_seeds(self, problem, *, keys, draws=None):
             if any(draw.counts[0] == 0 for draw in draws):
                 raise NotApplicable("no first episode")
             return [Fit(float(draw.counts[0])) for draw in draws]
@@ -240,7 +240,7 @@ def test_progress_over_draws_that_train_goes_on_from_one_lot_to_the_next(monkeyp
     class Reporting(TrainedEstimator):
         num_steps = 2
 
-        def fit_many(self, problem, *, keys, draws=None):
+        def fit_seeds(self, problem, *, keys, draws=None):
             for done in (1, 2):
                 report(done, 2)
             return [Fit(0.0) for _ in draws]

@@ -40,12 +40,12 @@ def case(request):
     return request.param()
 
 
-def verdict_on(log, policy, discount, num_draws=0):
-    return ad.evaluate(log, policy, discount, estimators=["recommended"], num_draws=num_draws).verdict
+def verdict_on(log, policy, discount, bootstrap=0):
+    return ad.evaluate(log, policy, discount, estimators=["recommended"], bootstrap=bootstrap).verdict
 
 
 def test_a_sound_log_supports_its_number(case):
-    found = verdict_on(*case, num_draws=5)
+    found = verdict_on(*case, bootstrap=5)
     assert found.level == "supported"
     assert found.reasons[0].startswith("all checks passed: ")
     assert found.rules == ()
@@ -216,11 +216,11 @@ def test_a_policy_that_leaves_the_support_is_not_supported(mdp):
 
 def test_only_baselines():
     log, policy, discount = of_mdp()
-    found = ad.evaluate(log, policy, discount, estimators="average-reward,behaviour-return", num_draws=2)
+    found = ad.evaluate(log, policy, discount, estimators="average-reward,behaviour-return", bootstrap=2)
     assert found.verdict.level == "not supported"
     assert found.judged is None
     assert found.against_behaviour is None
-    other = ad.evaluate(log, policy, discount, estimators="average-reward,wpdis", num_draws=2)
+    other = ad.evaluate(log, policy, discount, estimators="average-reward,wpdis", bootstrap=2)
     assert other.judged == "wpdis"
     assert "Verdict, of wpdis: " in str(other)
 

@@ -21,4 +21,4 @@ def evaluation():
         f"mine {SCRIPT}": replace(paper, model=replace(paper.model, num_steps=20, num_checkpoints=4)),
     }
     command = f"average-dice evaluate '{SCRIPT}.parquet' --discount 0.9"
-    return ad.evaluate(log, mdp.policy, 0.9, estimators=methods, num_draws=8).with_command(command)
+    return ad.evaluate(log, mdp.policy, 0.9, estimators=methods, bootstrap=8).with_command(command)

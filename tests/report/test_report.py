@@ -161,7 +161,7 @@ def test_without_a_value_without_probabilities_and_with_one_episode():
     unknown = ad.LoggedDataset(**columns)
     for found in (
         ad.evaluate(unknown, None, 0.9),
-        ad.evaluate(unknown, mdp.policy, 0.9, num_draws=5),
+        ad.evaluate(unknown, mdp.policy, 0.9, bootstrap=5),
         ad.evaluate(log.select_episodes(np.array([0])), mdp.policy, 0.9),
     ):
         made = page.render(found.to_dict())

@@ -3,13 +3,13 @@
 import io
 
 import pytest
+from exact_mdps import early_termination
 from rich.console import Console
 
 import average_dice as ad
 from average_dice.report import terminal
 from average_dice.report.formatting import short
 from conftest import columns_of
-from exact_mdps import early_termination
 
 pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
 
@@ -27,7 +27,7 @@ def tiny_rewards():
     log = mdp.sample(40, seed=0)
     scaled = ad.LoggedDataset(**columns_of(log) | {"reward": -1.234e-7 * log.reward})
     names = "recommended,average-dice-tabular,behaviour-return,wpdis"
-    return ad.evaluate(scaled, mdp.policy, 0.9, estimators=names, num_draws=4).to_dict()
+    return ad.evaluate(scaled, mdp.policy, 0.9, estimators=names, bootstrap=4).to_dict()
 
 
 def test_numbers_are_never_shortened(tiny_rewards):
@@ -83,7 +83,7 @@ def test_errors_where_the_truth_is_known(evaluation):
 
 def test_a_comparison_draws_what_the_json_form_says():
     mdp = early_termination()
-    found = ad.compare(mdp.sample(20, seed=0), {"a [bold]name[/bold]": mdp.policy}, 0.9, num_draws=2)
+    found = ad.compare(mdp.sample(20, seed=0), {"a [bold]name[/bold]": mdp.policy}, 0.9, bootstrap=2)
     content = found.to_dict()
     content["summary"] = "No summary today."
     content["differences"][0]["judgement"] = "unheard of"

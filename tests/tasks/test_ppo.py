@@ -1,4 +1,4 @@
-"""Training target policies, a few hundred steps of it; `make test-training` installs what it needs."""
+"""Training target policies for a few hundred steps; `make test-training` installs what it needs."""
 
 import json
 
@@ -12,22 +12,21 @@ from average_dice.progress import listening
 torch = pytest.importorskip("torch", reason="needs PyTorch: make test-training")
 pytest.importorskip("stable_baselines3", reason="needs Stable-Baselines3: make test-training")
 
-from average_dice.experiments import training  # noqa: E402
-from average_dice.tasks.task import TASKS  # noqa: E402
+from average_dice.tasks import TASKS, ppo  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
-SHORT = training.Settings(num_steps=512, num_envs=2, rollout=64, batch_size=32, num_epochs=2)
+SHORT = ppo.PPOSettings(num_steps=512, num_envs=2, rollout=64, batch_size=32, num_epochs=2)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Hopper-v5"])
 def test_the_exported_policy_is_the_trained_one(name):
-    model, envs = training.make_model(TASKS[name], SHORT, seed=0)
+    model, envs = ppo.make_model(TASKS[name], SHORT, seed=0)
     model.learn(256)
-    policy = training.export(model, envs, TASKS[name])
+    policy = ppo.export(model, envs, TASKS[name])
     observation = np.random.default_rng(0).normal(size=(50, envs.observation_space.shape[0]))
     action = policy.sample(observation, generator=np.random.default_rng(1))
     seen = torch.as_tensor(envs.normalize_obs(observation), dtype=torch.float32)
@@ -35,8 +34,8 @@ def test_the_exported_policy_is_the_trained_one(name):
     np.testing.assert_allclose(policy.log_prob(observation, action), expected.detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
-def test_training_goes_on_after_an_interruption(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "STEPS_BETWEEN_CHECKPOINTS", 128)
+def test_an_interrupted_training_continues(tmp_path, monkeypatch):
+    monkeypatch.setattr(ppo, "STEPS_BETWEEN_CHECKPOINTS", 128)
     checkpoint = tmp_path / "policy.checkpoint"
     seen = []
 
@@ -46,28 +45,28 @@ def test_training_goes_on_after_an_interruption(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), listening(interrupt):
-        training.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
+        ppo.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
     assert checkpoint.exists()
     resumed = []
     with listening(lambda done, total: resumed.append(done)):
-        training.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
+        ppo.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
     assert seen[0] == 0
     assert resumed[0] == 384
-    # What is finished is not trained again.
+    # A finished training does not run again.
     again = []
     with listening(lambda done, total: again.append(done)):
-        training.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
+        ppo.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
     assert again == []
 
 
 def test_a_restored_model_is_the_saved_one(tmp_path):
     """Weights, the optimiser's moments and the statistics of observations and returns."""
     task, path = TASKS["Hopper-v5"], tmp_path / "x.checkpoint"
-    saved, envs = training.make_model(task, SHORT, seed=0)
+    saved, envs = ppo.make_model(task, SHORT, seed=0)
     saved.learn(256)
-    training._save(saved, envs, SHORT, 0, path)
-    restored, again = training.make_model(task, SHORT, seed=1)
-    training._restore(restored, again, SHORT, 0, path)
+    ppo._save(saved, envs, SHORT, 0, path)
+    restored, again = ppo.make_model(task, SHORT, seed=1)
+    ppo._restore(restored, again, SHORT, 0, path)
     for one, other in zip(saved.policy.parameters(), restored.policy.parameters(), strict=True):
         assert torch.equal(one, other)
     moments, restored_moments = (model.policy.optimizer.state_dict()["state"] for model in (saved, restored))
@@ -81,14 +80,14 @@ def test_a_restored_model_is_the_saved_one(tmp_path):
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     checkpoint = tmp_path / "policy.checkpoint"
-    training.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
+    ppo.train(TASKS["CartPole-v1"], SHORT, 0, checkpoint)
     with pytest.raises(SettingError, match="other settings or another seed"):
-        training.train(TASKS["CartPole-v1"], SHORT, 1, checkpoint)
+        ppo.train(TASKS["CartPole-v1"], SHORT, 1, checkpoint)
 
 
-def test_the_record_says_how_and_how_good(tmp_path):
+def test_the_record_has_settings_command_and_return(tmp_path):
     out = tmp_path / "policy.safetensors"
-    record = training.train_and_record(TASKS["CartPole-v1"], out, seed=3, num_steps=512)
+    record = ppo.train_and_record(TASKS["CartPole-v1"], out, seed=3, num_steps=512)
     assert json.loads(out.with_suffix(".json").read_text()) == record
     assert record["settings"]["num_steps"] == 512
     assert record["command"] == "average-dice train CartPole-v1 --seed 3 --steps 512 --out policy.safetensors"
@@ -106,6 +105,6 @@ def test_actions_are_repeated_and_their_rewards_added():
             self.steps += 1
             return np.zeros(1), 1.0, self.steps == 5, False, {}
 
-    env = training.RepeatAction(Counting(), 3)
+    env = ppo.RepeatAction(Counting(), 3)
     assert env.step(0)[1:3] == (3.0, False)
     assert env.step(0)[1:3] == (2.0, True)

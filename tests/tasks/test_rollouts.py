@@ -1,4 +1,4 @@
-"""Rollouts and what is made of them, on an environment whose every answer is known."""
+"""Rollouts, logs and true values, on an environment whose answers are known exactly."""
 
 from types import SimpleNamespace
 
@@ -7,9 +7,8 @@ import pytest
 
 import average_dice as ad
 from average_dice.policies import Network
-from average_dice.tasks.collection import collect, episode_returns, true_values
+from average_dice.tasks import TASKS, Task, collect, episode_returns, true_values
 from average_dice.tasks.rollouts import gymnasium_envs, roll_out
-from average_dice.tasks.task import TASKS, Task
 
 COIN = Task("a coin", True, 1000, 0.0, 0.5, (0.5,), (20,))
 # Action 1 with probability 0.8, whatever the state.
@@ -17,9 +16,9 @@ HEADS = ad.CategoricalPolicy(Network((np.zeros((2, 1)),), (np.log([0.2, 0.8]),))
 
 
 class Coins:
-    """Each step pays its action and ends the episode with a probability of 5 %, or when it is too long.
+    """The reward is the action. A step terminates with probability 5 % and truncates after `max_steps`.
 
-    It resets on the step after the end, as EnvPool's and Gymnasium's environments do, and counts the steps it is asked.
+    It resets on the step after the end, as EnvPool's and Gymnasium's environments do, and its observation is the time.
     """
 
     def __init__(self, name, num_envs, max_steps, seed):
@@ -50,7 +49,7 @@ def coins(name, num_envs, max_steps, seed):
     return Coins(name, num_envs, max_steps, seed)
 
 
-coins.__name__ = "gymnasium_envs"  # whose versions go into the provenance
+coins.__name__ = "gymnasium_envs"  # the versions in the metadata are those of this simulator
 
 
 def log(num_transitions=500, max_steps=20, seed=0):
@@ -59,7 +58,7 @@ def log(num_transitions=500, max_steps=20, seed=0):
     )
 
 
-def test_a_log_is_whole_episodes_just_enough_of_them():
+def test_a_log_has_just_enough_whole_episodes():
     found = log()
     assert found.num_transitions >= 500
     assert found.num_transitions - found.lengths[-1] < 500
@@ -71,10 +70,10 @@ def test_a_log_is_whole_episodes_just_enough_of_them():
 
 
 def test_short_episodes_are_not_preferred():
-    """Taking whichever episodes end first would make them too short on average."""
+    """Keeping the episodes that end first would make them too short on average."""
     lengths = np.concatenate([log(num_transitions=2000, max_steps=100, seed=seed).lengths for seed in range(25)])
     expected = (1 - 0.95**100) / 0.05
-    # The last episode of a log is the one that crosses the line and tends to be long; that bias is of order 1/K.
+    # The last episode of a log is the one that reaches the number and tends to be long: a bias of order 1/K.
     assert lengths.mean() == pytest.approx(expected, rel=0.08)
 
 
@@ -90,8 +89,8 @@ def test_the_same_seed_gives_the_same_log_and_another_seed_another():
     assert log(seed=1).sha256 != log(seed=2).sha256
 
 
-def test_true_values_count_what_lies_beyond_the_time_limit():
-    """J = (1 − γ) · 0.8 / (1 − 0.95 γ): nothing is cut, whatever the time limit."""
+def test_true_values_include_rewards_after_the_time_limit():
+    """J = (1 − γ) · 0.8 / (1 − 0.95 γ), whatever the time limit."""
     for truth in true_values(COIN, HEADS, discounts=(0.9, 0.99), num_episodes=4000, seed=0, make_envs=coins):
         expected = (1 - truth.discount) * 0.8 / (1 - 0.95 * truth.discount)
         assert truth.value == pytest.approx(expected, abs=4 * truth.standard_error)
@@ -104,7 +103,7 @@ def test_returns_up_to_a_limit():
     assert returns.mean() == pytest.approx(expected, abs=4 * returns.std() / np.sqrt(4000))
 
 
-def test_environments_are_closed_when_nobody_looks_any_more():
+def test_environments_are_closed_with_the_iterator():
     made = []
 
     def keeping(*arguments):
@@ -134,9 +133,9 @@ def test_policies_of_another_task_are_refused():
     gaussian = ad.GaussianPolicy(Network((np.zeros((1, 1)),), (np.zeros(1),)), [0.0])
     with pytest.raises(ad.PolicyError, match="chooses among 3 actions, a coin has 2"):
         next(roll_out(COIN, three, num_envs=2, max_steps=5, seed=0, make_envs=coins))
-    with pytest.raises(ad.PolicyError, match="a coin has discrete ones"):
+    with pytest.raises(ad.PolicyError, match="a coin has discrete actions"):
         next(roll_out(COIN, gaussian, num_envs=2, max_steps=5, seed=0, make_envs=coins))
-    with pytest.raises(ad.PolicyError, match="Hopper-v5 has continuous actions, the policy discrete ones"):
+    with pytest.raises(ad.PolicyError, match="Hopper-v5 has continuous actions, the policy has discrete ones"):
         TASKS["Hopper-v5"].behaviour(three)
 
 

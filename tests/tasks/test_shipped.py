@@ -1,12 +1,11 @@
-"""The shipped policies: good enough, noisy still, and recorded."""
+"""The shipped policies: above their levels, stochastic, with records and true values."""
 
 import numpy as np
 import pytest
 
 from average_dice.demo import load_demo
 from average_dice.policies import GaussianPolicy
-from average_dice.tasks.shipped import target_policy, training_record, truth_record
-from average_dice.tasks.task import DISCOUNTS, TASKS
+from average_dice.tasks import DISCOUNTS, TASKS, target_policy, training_record, true_value, truth_record
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -34,3 +33,4 @@ def test_every_task_has_true_values_with_small_errors(name):
     assert set(values) == set(DISCOUNTS)
     scale = max(abs(row["value"]) for row in values.values())
     assert values[0.95]["standard_error"] < 0.005 * scale
+    assert true_value(name, 0.95) == (values[0.95]["value"], values[0.95]["standard_error"])

@@ -1,13 +1,11 @@
-"""The two simulators, with the shipped policies: the same statistics from both, and logs that are what they say."""
+"""The two simulators, with the shipped policies: the same statistics from both, and correct log-probabilities."""
 
 import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.tasks.collection import collect
+from average_dice.tasks import TASKS, collect, target_policy
 from average_dice.tasks.rollouts import envpool_envs, gymnasium_envs
-from average_dice.tasks.shipped import target_policy
-from average_dice.tasks.task import TASKS
 
 pytest.importorskip("envpool", reason="EnvPool exists for Linux only")
 
@@ -30,8 +28,8 @@ def log(name, make_envs, seed=0, num_transitions=4_000):
 def per_episode(data):
     """Return, length and termination of each episode."""
     returns = np.add.reduceat(data.reward, data.starts)
-    died = np.logical_or.reduceat(data.terminated, data.starts)
-    return np.stack([returns, data.lengths, died], axis=1).astype(float)
+    terminated = np.logical_or.reduceat(data.terminated, data.starts)
+    return np.stack([returns, data.lengths, terminated], axis=1).astype(float)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -66,7 +64,7 @@ def test_the_log_holds_the_unclipped_action_and_the_environment_gets_the_clipped
     policy = target_policy("Hopper-v5")
     expected = TASKS["Hopper-v5"].behaviour(policy, 2.8).log_prob(data.observation, data.action)
     np.testing.assert_allclose(data.behaviour_log_prob, expected, rtol=0, atol=1e-12)
-    # Reward = 1 for being upright + the speed − the cost. The clipped action leaves the least unexplained.
+    # Reward = 1 for being upright + the speed − the cost: with the clipped action the residual is smallest.
     speed = 0.5 * (data.observation[:, 5] + data.next_observation[:, 5])
 
     def unexplained(action):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.tasks.task import TASKS, find_task
+from average_dice.tasks import TASKS, find_task
 from sample_policies import OBSERVATIONS, network
 
 

@@ -1,84 +1,79 @@
 """The command that runs the experiments."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from average_dice.cli.app import app, make_console, training
 from average_dice.errors import needs_extra
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-@app.command()
+    from average_dice.experiments.base import Experiment
+    from average_dice.experiments.jobs import Job, Row
+
+
+class WithExperiments(TyperCommand):
+    """Its help lists the experiments. They are imported only then: `average-dice --help` must answer at once."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from average_dice.experiments.registry import ANALYSES
+
+        lines = [f"- `{name}`: {one.description}" for name, one in ANALYSES.items()]
+        before, example, after = (self.help or "").partition("Example:")
+        self.help = before + "\n".join(lines) + "\n\n" + example + after
+        super().format_help(ctx, formatter)
+
+
+@app.command(cls=WithExperiments)
 def benchmark(
-    experiment: Annotated[
-        str, typer.Argument(help="main, robustness, tuning, ablation, trust, claims, or comparison.")
-    ],
-    out: Annotated[Path, typer.Option(help="The folder of results; what is there already is not done again.")],
-    preset: Annotated[str, typer.Option(help="smoke, standard, paper, or a TOML file of your own.")] = "standard",
+    experiment: Annotated[str, typer.Argument(help="The name of an experiment, as listed above.")],
+    out: Annotated[Path, typer.Option(help="The folder of results. Runs that are there already are not repeated.")],
+    preset: Annotated[str, typer.Option(help="smoke, standard, paper, or your own TOML file.")] = "standard",
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray.")] = "local",
-    processes: Annotated[int | None, typer.Option(help="Local processes; one a core if left out.", min=1)] = None,
-    address: Annotated[str | None, typer.Option(help="The Ray cluster to join; one is started if left out.")] = None,
-    summary: Annotated[bool, typer.Option("--summary", help="Only show what is in the folder so far.")] = False,
+    processes: Annotated[int | None, typer.Option(help="Local processes. Default: one a core.", min=1)] = None,
+    address: Annotated[str | None, typer.Option(help="A Ray cluster to join. Default: start one here.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Only show the results so far.")] = False,
 ) -> None:
-    """Runs one of the paper's experiments, goes on where it was stopped, and draws its figures.
-
-    `claims` runs nothing: it judges the paper's claims by the results in the folder. Nor does `comparison`: it sets the
-    recommended estimator against every other, by the results of robustness.
+    """Runs an experiment and draws its figures. The same command continues an interrupted run.
 
     Example: `average-dice benchmark main --preset standard --out results/standard`
     """
-    from average_dice.experiments import choices, comparison, trust
-    from average_dice.experiments.claims import as_table, judge, write_claims
+    from average_dice.experiments.base import Experiment
     from average_dice.experiments.executors import find_executor
-    from average_dice.experiments.jobs import Unit
-    from average_dice.experiments.plans import find_experiment
     from average_dice.experiments.presets import load_plan
-    from average_dice.experiments.runner import run_experiment
-    from average_dice.experiments.summaries import overview
+    from average_dice.experiments.registry import find_analysis
 
     console = make_console()
-    if experiment == "claims":
-        found = judge(out)
-        write_claims(found, out)
-        console.print(as_table(found))
+    found = find_analysis(experiment)
+    if summary:
+        console.print(found.summary(out).shown)
         return
-    with needs_extra("experiments"):
-        from average_dice.experiments.figures import draw
-    if experiment == "comparison":
-        compared = comparison.compare(out)
-        comparison.write_comparison(compared, out)
-        console.print(comparison.render(compared))
-        for path in draw(out, experiment):
-            console.print(f"Drawn: {path}", style="dim")
-        return
-    find_experiment(experiment)
-    if not summary:
-        plan = load_plan(preset, experiment)
-        chosen = find_executor(executor, processes, address)
-        with training(console, timed=True) as starting:
-            starting(f"{experiment}, {preset}")
+    if found.has_figures:
+        with needs_extra("experiments"):
+            from average_dice.experiments.plotting import draw
+    if isinstance(found, Experiment):
+        plan = load_plan(preset, found)
+        _run(console, found, plan, out, find_executor(executor, processes, address), f"{experiment}, {preset}")
+    tables = found.summary(out)
+    console.print(tables.shown)
+    for path in [*tables.write(out), *(draw(found, out) if found.has_figures else [])]:
+        console.print(f"Written: {path}", style="dim")
 
-            def finished(unit: Unit, rows: list[dict[str, Any]]) -> None:
-                found = "no value" if rows[-1].get("value") is None else f"{rows[-1]['value']:.4g}"
-                console.print(
-                    f"{unit.task}, log {unit.log}, {rows[-1]['estimator']}: {found}, truth {rows[-1]['truth']:.4g}",
-                    style="dim",
-                )
 
-            run_experiment(experiment, plan, out, chosen, finished)
-        for path in draw(out, experiment) if experiment != "trust" else []:
-            console.print(f"Drawn: {path}", style="dim")
-    if experiment == "trust":
-        verdicts = trust.judged(out)
-        console.print(trust.as_table(verdicts))
-        if not summary:
-            console.print(f"Written: {trust.write_trust(verdicts, out)}", style="dim")
-        return
-    if experiment != "tuning":  # 80 combinations
-        console.print(overview(out, experiment))
-        return
-    lines = choices.chosen(out)
-    console.print(choices.as_table(lines))
-    if not summary:
-        console.print(f"Written: {choices.write_choices(lines, out)}", style="dim")
+def _run(console: "Console", experiment: "Experiment[Any]", plan: Any, out: Path, executor: Any, title: str) -> None:
+    """Runs the jobs with a progress bar and one line for each job."""
+    from average_dice.experiments.runner import run_experiment
+
+    def on_finished(job: "Job", rows: "list[Row]") -> None:
+        last = rows[-1]
+        value = "no value" if last.get("value") is None else f"{last['value']:.4g}"
+        shown = f"{job.task}, log {job.log}, {last['estimator']}: {value}, truth {last['truth']:.4g}"
+        console.print(shown, style="dim")
+
+    with training(console, timed=True) as starting:
+        starting(title)
+        run_experiment(experiment, plan, out, executor, on_finished)

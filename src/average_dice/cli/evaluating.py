@@ -11,18 +11,18 @@ from average_dice.cli.app import app, find_policy, make_console, training
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
 
-DEMO_DRAWS = 25  # fewer than usual: nobody should have to wait for a demonstration
+DEMO_RESAMPLES = 25  # fewer than usual, so that the demo is quick
 
-Draws = Annotated[int, typer.Option(help="Draws of episodes for the intervals; 0 for no intervals.", min=0)]
-Level = Annotated[float, typer.Option(help="The level of the intervals.")]
-Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
+Bootstrap = Annotated[int, typer.Option(help="Bootstrap resamples for the intervals; 0 for no intervals.", min=0)]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Logs = Annotated[list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several parts of it.")]
 Discount = Annotated[float, typer.Option(help="γ, between 0 and 1.")]
 
 
 @app.command()
 def demo(
-    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Runs the recommended estimator on the two embedded logs and prints the errors it made.
 
@@ -38,10 +38,10 @@ def demo(
         console.print(f"{name}, a policy trained by PPO", style="bold")
         console.print(
             f"{data.num_transitions:,} logged transitions in {data.num_episodes} episodes, "
-            f"{data.metadata['behaviour']}, cut at {data.metadata['max_steps']} steps."
+            f"{data.metadata['behaviour']}, truncated at {data.metadata['max_steps']} steps."
         )
         with training(console) as starting:
-            found = run(data, shown.policy, shown.discount, num_draws=DEMO_DRAWS, seed=seed, starting=starting)
+            found = run(data, shown.policy, shown.discount, bootstrap=DEMO_RESAMPLES, seed=seed, starting=starting)
         console.print(found.rendered(truth=shown.truth))
         console.print(
             f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
@@ -61,9 +61,9 @@ def evaluate(
         str, typer.Option(help="recommended (with the baselines), all, or names separated by commas.")
     ] = "recommended",
     level: Level = 0.95,
-    draws: Draws = 100,
-    trained_draws: Annotated[
-        int, typer.Option(help="The same for methods that train, which are trained anew on each.", min=0)
+    bootstrap: Bootstrap = 100,
+    bootstrap_trained: Annotated[
+        int, typer.Option(help="The same for methods that train, which are trained anew on each resample.", min=0)
     ] = 0,
     features: Annotated[
         tuple[int, int] | None, typer.Option(help="The two numbers of an observation that the map of states shows.")
@@ -77,7 +77,7 @@ def evaluate(
     Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --report report.html`
     """
     from average_dice.data import read_dataset
-    from average_dice.estimators import BASELINES, find
+    from average_dice.estimators import find, is_baseline
     from average_dice.evaluation import evaluate as run
 
     find(estimators)  # a misspelt name is reported before anything is read
@@ -94,8 +94,8 @@ def evaluate(
             discount,
             estimators=estimators,
             level=level,
-            num_draws=draws,
-            num_trained_draws=trained_draws,
+            bootstrap=bootstrap,
+            bootstrap_trained=bootstrap_trained,
             features=features,
             seed=seed,
             starting=starting,
@@ -107,7 +107,7 @@ def evaluate(
     console.print(found)
     for path in outputs:
         console.print(f"Written to {path}.", style="dim")
-    if all(estimate.value is None for name, estimate in found.estimates.items() if name not in BASELINES):
+    if all(estimate.value is None for name, estimate in found.estimates.items() if not is_baseline(name)):
         raise typer.Exit(1)
 
 
@@ -135,7 +135,7 @@ def compare(
     discount: Discount,
     policy: Annotated[list[Path], typer.Option(help="A policy file, or a task's name; give it several times.")],
     level: Level = 0.95,
-    draws: Annotated[int, typer.Option(help="Draws of episodes for the intervals.", min=2)] = 100,
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap resamples for the intervals.", min=2)] = 100,
     seed: Seed = 0,
     json: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
 ) -> None:
@@ -149,7 +149,7 @@ def compare(
     if json is not None:
         check_writable(json)
     if len(set(policy)) < len(policy):
-        raise SettingError("a policy is given twice.")
+        raise SettingError("--policy is given twice with the same file. Give each policy once.")
     names = [one.stem for one in policy]
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
@@ -157,7 +157,7 @@ def compare(
     log = read_dataset(*data)
     console = make_console()
     with training(console) as starting:
-        found = run(log, policies, discount, level=level, num_draws=draws, seed=seed, starting=starting)
+        found = run(log, policies, discount, level=level, bootstrap=bootstrap, seed=seed, starting=starting)
     if json is not None:
         found.to_json(json)
     console.print(found)
@@ -177,14 +177,14 @@ def validate(data: Logs) -> None:
     from average_dice.data import read_dataset
 
     log = read_dataset(*data)
-    died = int(log.terminated.sum())
+    terminated = int(log.terminated.sum())
     actions = (
         f"discrete, {len(np.unique(log.action))} seen" if log.is_discrete else f"continuous, {log.action.shape[1]} wide"
     )
     table = Table(show_header=False)
     for name, value in (
         ("transitions", f"{log.num_transitions:,}"),
-        ("episodes", f"{log.num_episodes:,}, {died:,} terminated, {log.num_episodes - died:,} truncated"),
+        ("episodes", f"{log.num_episodes:,}, {terminated:,} terminated, {log.num_episodes - terminated:,} truncated"),
         ("length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"),
         ("observations", f"{log.observation.shape[1]} wide"),
         ("actions", actions),

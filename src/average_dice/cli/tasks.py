@@ -1,4 +1,4 @@
-"""Commands about tasks: tasks, collect, truth, train."""
+"""The commands of simulated tasks: tasks, collect, truth, train."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,17 +9,23 @@ from average_dice.cli.app import app, find_policy, make_console, training
 from average_dice.errors import needs_extra
 from average_dice.files import check_writable
 
+TaskName = Annotated[str, typer.Argument(help="The name of a task; `average-dice tasks` lists them.")]
+SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(help="A policy file or the name of a task. Default: the shipped policy of the task."),
+]
+
 
 @app.command()
 def tasks() -> None:
-    """Lists the tasks: their target policies, behaviour policies and true values.
+    """Lists the simulated tasks with the true values of their target policies.
 
     Example: `average-dice tasks`
     """
     from rich.table import Column, Table
 
-    from average_dice.tasks.shipped import training_record, truth_record
-    from average_dice.tasks.task import DISCOUNTS, TASKS
+    from average_dice.tasks import DISCOUNTS, TASKS, training_record, truth_record
 
     numbers = ("noise", "return", *(f"γ {discount:g}" for discount in DISCOUNTS))
     columns = [Column(heading, no_wrap=True, justify="right") for heading in numbers]
@@ -32,33 +38,33 @@ def tasks() -> None:
     console = make_console()
     console.print(table)
     console.print(
-        "\nnoise: the share of uniform actions (discrete), or the factor on the variance (continuous); return: of the "
-        "target policy, with its standard error; γ: its true value J(π) at that discount.",
+        "\nnoise: of the behaviour policy, as a share of uniform actions (discrete) or a factor on the variance "
+        "(continuous). return: mean return of the target policy, with its standard error. γ: its true value J(π) at "
+        "that discount.",
         style="dim",
     )
 
 
 @app.command()
 def collect(
-    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    task: TaskName,
     out: Annotated[Path, typer.Option(help="The .parquet or .npz file to write.")],
-    transitions: Annotated[int, typer.Option(help="At least so many, in whole episodes.")] = 4_000,
-    max_steps: Annotated[int, typer.Option(help="Episodes are cut after so many steps.", max=1_000_000)] = 100,
+    transitions: Annotated[int, typer.Option(help="Least number of transitions, in whole episodes.")] = 4_000,
+    max_steps: Annotated[int, typer.Option(help="Truncate episodes after so many steps.", max=1_000_000)] = 100,
     noise: Annotated[
         float | None,
-        typer.Option(help="Share of uniform actions, or factor on the variance; the task's own if left out."),
+        typer.Option(help="Share of uniform actions, or factor on the variance. Default: that of the task."),
     ] = None,
-    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
+    policy: PolicyOption = None,
+    seed: SeedOption = 0,
 ) -> None:
-    """Logs a behaviour policy in a simulator.
+    """Runs a behaviour policy in a simulator and writes the log.
 
     Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
     """
     from average_dice.data import check_suffix, write_dataset
-    from average_dice.tasks.collection import collect as run
-    from average_dice.tasks.rollouts import fastest_envs
-    from average_dice.tasks.task import find_task
+    from average_dice.tasks import collect as collect_log
+    from average_dice.tasks import fastest_envs, find_task
 
     found = find_task(task)
     check_suffix(out)
@@ -66,7 +72,7 @@ def collect(
     console = make_console()
     with training(console) as starting:
         starting(f"collecting {task}")
-        log = run(
+        log = collect_log(
             found,
             find_policy(policy or task),
             num_transitions=transitions,
@@ -82,15 +88,15 @@ def collect(
 
 @app.command()
 def truth(
-    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
+    task: TaskName,
     discount: Annotated[
         list[float] | None,
-        typer.Option(help="γ, once or several times; five of them if left out."),
+        typer.Option(help="Discount γ; may be given several times. Default: five discounts."),
     ] = None,
-    episodes: Annotated[int, typer.Option(help="How many on-policy episodes.")] = 1_000,
-    policy: Annotated[Path | None, typer.Option(help="Another policy's file, or a task's name.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the values to this JSON file.")] = None,
+    episodes: Annotated[int, typer.Option(help="Number of on-policy episodes.")] = 1_000,
+    policy: PolicyOption = None,
+    seed: SeedOption = 0,
+    json: Annotated[Path | None, typer.Option(help="Also write the values to this JSON file.")] = None,
 ) -> None:
     """Estimates the true value of a task's target policy by running it.
 
@@ -98,9 +104,7 @@ def truth(
     """
     from rich.table import Table
 
-    from average_dice.tasks.collection import true_values, truth_as_record
-    from average_dice.tasks.rollouts import fastest_envs
-    from average_dice.tasks.task import DISCOUNTS, find_task
+    from average_dice.tasks import DISCOUNTS, fastest_envs, find_task, true_values, write_truth
 
     found = find_task(task)
     if json is not None:
@@ -122,22 +126,22 @@ def truth(
         table.add_row(f"{row.discount:g}", f"{row.value:.5f}", f"{row.standard_error:.5f}")
     console.print(table)
     if json is not None:
-        truth_as_record(found, values, episodes, seed, make_envs, json, policy.name if policy else None)
+        write_truth(found, values, episodes, seed, make_envs, json, policy.name if policy else None)
         console.print(f"Written to {json}.", style="dim")
 
 
 @app.command()
 def train(
-    task: Annotated[str, typer.Argument(help="The name of a task; see `average-dice tasks`.")],
-    out: Annotated[Path, typer.Option(help="The policy file to write; its record goes beside it as .json.")],
-    seed: Annotated[int, typer.Option(help="The seed of everything random.", min=0, max=2**32 - 1)] = 0,
-    steps: Annotated[int | None, typer.Option(help="Environment steps; the task's own if left out.")] = None,
+    task: TaskName,
+    out: Annotated[Path, typer.Option(help="The policy file to write. Its record goes beside it, as .json.")],
+    seed: SeedOption = 0,
+    steps: Annotated[int | None, typer.Option(help="Environment steps. Default: those of the task.")] = None,
 ) -> None:
-    """Trains a target policy with PPO, and goes on where it was interrupted.
+    """Trains a target policy with PPO. The same command continues an interrupted training.
 
     Example: `average-dice train CartPole-v1 --out policy.safetensors`
     """
-    from average_dice.tasks.task import find_task
+    from average_dice.tasks import find_task
 
     found = find_task(task)
     check_writable(out)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from average_dice.errors import SettingError
 from average_dice.estimators.base import Estimator
@@ -31,6 +32,10 @@ PRECUP = "Precup et al. 2000"
 THOMAS = "Thomas & Brunskill 2016"
 UEHARA = "Uehara et al. 2020"
 
+# What a method estimates on a truncated log: the whole of J; the part before the truncation; that part, normalised by
+# the flow; or that part with the weight after the truncation put on the last steps.
+Estimates = Literal["whole", "truncated", "flow", "held"]
+
 BASELINE = "baseline"  # the family of methods that estimate what the behaviour policy earns
 
 
@@ -40,6 +45,10 @@ class Entry:
 
     `needs`: "π, μ" are the policies at the logged actions, "policy" is an object that says what π does anywhere.
     `learns`: the function that is fitted, and its form.
+    `colour`: in figures of experiments; by default one of a palette. `in_figures`: whether figures draw it although it
+    has no learning curve.
+    `estimates` and `tolerance`: for the conformance checks (`average_dice.testing`), what it estimates on a truncated
+    log and how closely, with its registered settings.
     """
 
     make: Callable[[], Estimator]
@@ -47,42 +56,64 @@ class Entry:
     needs: str
     learns: str
     paper: str
+    colour: str | None = None
+    in_figures: bool = False
+    estimates: Estimates = "whole"
+    tolerance: float = 0.03
 
 
 REGISTRY: dict[str, Entry] = {
-    "average-reward": Entry(AverageReward, BASELINE, "–", "nothing", "–"),
-    "behaviour-return": Entry(BehaviourReturn, BASELINE, "–", "nothing", "–"),
+    "average-reward": Entry(AverageReward, BASELINE, "–", "nothing", "–", "#aaaaaa", in_figures=True),
+    "behaviour-return": Entry(BehaviourReturn, BASELINE, "–", "nothing", "–", "#cc99ff", in_figures=True),
     "discount-correction": Entry(DiscountCorrection, BASELINE, "–", "w(s), Fourier features", "after Che et al. 2023"),
     "is": Entry(ImportanceSampling.plain, "importance sampling", "π, μ", "nothing", PRECUP),
     "pdis": Entry(ImportanceSampling.per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
     "wis": Entry(ImportanceSampling.weighted, "importance sampling", "π, μ", "nothing", PRECUP),
-    "wpdis": Entry(ImportanceSampling.weighted_per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
-    "td": Entry(DeepTD, "value", "policy", "q(s, a), network", "Fujimoto et al. 2021"),
+    "wpdis": Entry(
+        ImportanceSampling.weighted_per_decision,
+        "importance sampling",
+        "π, μ",
+        "nothing",
+        PRECUP,
+        "#5f9ea0",
+        in_figures=True,
+    ),
+    "td": Entry(DeepTD, "value", "policy", "q(s, a), network", "Fujimoto et al. 2021", "black"),
     "lstd-q": Entry(LSTDQ, "value", "policy", "q(s, a), Fourier features", "Lagoudakis & Parr 2003"),
-    "fqe": Entry(FittedQ, "value", "policy", "q(s, a), Fourier features", "Le et al. 2019"),
+    "fqe": Entry(FittedQ, "value", "policy", "q(s, a), Fourier features", "Le et al. 2019", "#3b5b92", in_figures=True),
     "etd": Entry(EmphaticTD, "value", "π, μ", "v(s), Fourier features", "Sutton et al. 2016"),
     "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}"),
     "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
     "average-dice-incremental": Entry(AverageDICE.incremental, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
-    "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE),
-    "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours"),
-    "average-dice-features": Entry(AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours"),
+    "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE, "#d62728"),
+    "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours", "#8c1515"),
+    "average-dice-features": Entry(
+        AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours", "#ff7f50", in_figures=True
+    ),
     "average-dice-lambda": Entry(AverageDICELambda, "ratio", "π, μ", "w(s), Fourier features", "ours"),
-    "cop-td": Entry(COPTD, "ratio", "π, μ", "w(s), network", GELADA),
+    "cop-td": Entry(COPTD, "ratio", "π, μ", "w(s), network", GELADA, "#1f77b4"),
     "cop-td-features": Entry(COPTDFeatures, "ratio", "π, μ", "w(s), Fourier features", f"after {GELADA}"),
-    "dual-dice": Entry(SaddlePoint.dual_dice, "ratio", "policy", "ζ(s, a), networks", "Nachum et al. 2019"),
-    "gen-dice": Entry(SaddlePoint.gen_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Dai et al. 2020"),
-    "gradient-dice": Entry(SaddlePoint.gradient_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Liu et al. 2020"),
-    "best-dice": Entry(SaddlePoint.best_dice, "ratio", "policy", "ζ(s, a), networks", "Yang et al. 2020"),
-    "mwl": Entry(SaddlePoint.mwl, "ratio", "policy", "ζ(s, a), networks", UEHARA),
-    "mql": Entry(SaddlePoint.mql, "value", "policy", "q(s, a), networks", UEHARA),
+    "dual-dice": Entry(SaddlePoint.dual_dice, "ratio", "policy", "ζ(s, a), networks", "Nachum et al. 2019", "#9467bd"),
+    "gen-dice": Entry(
+        SaddlePoint.gen_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Dai et al. 2020", "#8c564b"
+    ),
+    "gradient-dice": Entry(
+        SaddlePoint.gradient_dice, "ratio", "policy", "ζ(s, a), networks", "Zhang, Liu et al. 2020", "#17becf"
+    ),
+    "best-dice": Entry(SaddlePoint.best_dice, "ratio", "policy", "ζ(s, a), networks", "Yang et al. 2020", "#2ca02c"),
+    "mwl": Entry(SaddlePoint.mwl, "ratio", "policy", "ζ(s, a), networks", UEHARA, "#bcbd22"),
+    "mql": Entry(SaddlePoint.mql, "value", "policy", "q(s, a), networks", UEHARA, "#ff69b4"),
     "mis-kernel": Entry(KernelMIS, "ratio", "π, μ", "w(s), Fourier features", "Liu et al. 2018"),
     "mwl-kernel": Entry(KernelMWL, "ratio", "policy", "ζ(s, a), Fourier features", UEHARA),
-    "sr-dice": Entry(SRDICE, "ratio", "policy", "ζ(s, a), networks", "Fujimoto et al. 2021"),
+    "sr-dice": Entry(SRDICE, "ratio", "policy", "ζ(s, a), networks", "Fujimoto et al. 2021", "#ff9900"),
     "dr": Entry(DoublyRobust, "doubly robust", "policy, μ", "q(s, a), Fourier features", "Jiang & Li 2016"),
     "wdr": Entry(DoublyRobust.weighted, "doubly robust", "policy, μ", "q(s, a), Fourier features", THOMAS),
-    "average-dice-blend": Entry(Blend, "doubly robust", "policy or π, μ; best both", "v(s, t) and q(s, a)", "ours"),
-    "average-dice-dr": Entry(MarginalisedDoublyRobust, "doubly robust", "policy, μ", "v(s, t) and q(s, a)", "ours"),
+    "average-dice-blend": Entry(
+        Blend, "doubly robust", "policy or π, μ; best both", "v(s, t) and q(s, a)", "ours", "#0b6623", in_figures=True
+    ),
+    "average-dice-dr": Entry(
+        MarginalisedDoublyRobust, "doubly robust", "policy, μ", "v(s, t) and q(s, a)", "ours", "#e377c2"
+    ),
 }
 
 RECOMMENDED = "average-dice-blend"

@@ -1,49 +1,52 @@
-"""The paper's claims, each judged by the results in a folder: what was said, whether it holds here, the numbers.
+"""claims: the paper's claims, each judged by the results in a folder, with the numbers behind the verdict.
 
-Errors are root mean squared errors of J(π) over logs, seeds and, of methods that train, the looks in the last fifth of
-training or its last 1,000 steps: what swings is right at one of them by luck. One below a thousandth of |J| counts as
-that. "Comparable" means within a factor of 2. The average reward, the behaviour policy's own, is not among the rivals:
-where every reward is 1, it is right by accident. A claim is judged when the experiment that it is about has been run to
-the end. It is open if it holds for trainings as long as they were here and not for equally long ones, or the other way.
+Errors are root mean squared errors of J(π) over logs, seeds and, for methods that train, the checkpoints in the last
+fifth of training or in its last 1,000 steps: a value that oscillates is right at a single checkpoint by luck. An error
+below a thousandth of |J| counts as a thousandth. "Comparable" means within a factor of 2. The average reward is not
+among the rivals: where every reward is 1, it is right by accident. A claim is judged once its experiment is complete.
+It is open if it holds for the training lengths used here but not for equal lengths, or the other way round.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from average_dice.errors import SettingError
-from average_dice.experiments.jobs import DISCOUNT
-from average_dice.experiments.plans import PAPER
-from average_dice.experiments.store import keys_of
+from average_dice.experiments.ablation import ABLATION, mass_weight
+from average_dice.experiments.base import Analysis, Experiment, Summary
+from average_dice.experiments.jobs import DISCOUNT, PAPER, Row
+from average_dice.experiments.main import MAIN
+from average_dice.experiments.robustness import ROBUSTNESS
 from average_dice.experiments.summaries import (
     END,
     RELATIVE_FLOOR,
-    Row,
     beside,
     error_at_the_end,
     grouped,
-    plan_of,
-    results,
+    markdown_table,
+    terminal_table,
 )
-from average_dice.files import write_text_whole
-from average_dice.tasks.task import TASKS
+from average_dice.notes import NoteCode
+from average_dice.tasks import TASKS
 
-COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # what learns in the paper's own figure
+COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # the trained methods in the paper's own figure
 OTHER_RATIOS = ("cop-td", "dual-dice", "gen-dice", "gradient-dice", "best-dice", "mwl")
 COMPARABLE = 2.0
-STABLE = 0.1  # a value is stable once it stays within so much of the truth's size of its last one
-TOO_SHORT = "its slow copy would need about"  # in the notes of a run
+STABLE = 0.1  # a value is stable once it stays within this share of |J| of its last value
+LEARNT = 0.5  # a value is learnt if its error is below this share of |J|, the error of the value 0
 
 HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "is open", "not run"
+NOT_ALL = "some of the results that it needs are missing"
+_HEADINGS = ("claim of the paper", "here it", "evidence", "explanation")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, the verdict on it, the numbers, and unless it holds, how we explain that."""
+    """A claim of the paper, the verdict on it, the numbers, and our explanation unless it holds."""
 
     claim: str
     verdict: str
@@ -51,81 +54,96 @@ class Claim:
     explanation: str
 
 
-Verdict = tuple[str, str]  # and the evidence
-Errors = Mapping[str, Mapping[str, float]]  # task → estimator → root mean squared error
+Judgement = tuple[str, str]  # the verdict and the evidence
 
 
-def judge(directory: Path) -> list[Claim]:
-    """Every claim, from whatever results the folder has."""
-    rows = {name: results(directory, name) for name in ("main", "robustness", "ablation")}
+class Claims(Analysis):
+    name = "claims"
+    description = "Judges the paper's claims by the results of main, robustness and ablation. Runs nothing."
+
+    def summary(self, directory: Path) -> Summary:
+        found = [asdict(claim) for claim in judge_claims(directory)]
+        lines = [tuple(claim.values()) for claim in found]
+        return Summary(
+            terminal_table("Claims of the paper", _HEADINGS, lines),
+            {
+                "claims.md": markdown_table(_HEADINGS, lines),
+                "claims.json": json.dumps(found, indent=2, ensure_ascii=False) + "\n",
+            },
+        )
+
+
+def judge_claims(directory: Path) -> list[Claim]:
+    """Every claim, by the results in the folder."""
+    rows = {one.name: one.results(directory) for one in (MAIN, ROBUSTNESS, ABLATION)}
     if not any(rows.values()):
-        raise SettingError(f"{directory}: no results there. Run main, robustness and ablation first.")
-    unfinished = {name: _unfinished(directory, name, found) for name, found in rows.items()}
+        raise SettingError(f"{directory}: no results. Run main, robustness and ablation first.")
     claims = []
     for text, experiment, judgement, explanation in CLAIMS:
-        if why := unfinished[experiment]:
+        found = rows[experiment.name]
+        if why := _incomplete(directory, experiment, found):
             claims.append(Claim(text, NOT_RUN, why, ""))
             continue
-        verdict, evidence = judgement(rows[experiment])
+        verdict, evidence = judgement(found)
         if verdict != NOT_RUN:
-            rivals = (*COMPARED, *OTHER_RATIOS) if experiment == "main" else ()
-            evidence = f"{evidence} ({_scale(rows[experiment], (PAPER, *rivals))})"
+            rivals = (*COMPARED, *OTHER_RATIOS) if experiment is MAIN else ()
+            evidence = f"{evidence} ({_size(found, (PAPER, *rivals))})"
         claims.append(Claim(text, verdict, evidence, explanation if verdict in (FAILS, OPEN) else ""))
     return claims
 
 
-def _unfinished(directory: Path, experiment: str, rows: Sequence[Row]) -> str:
-    """What is missing of an experiment, in words; nothing if it is all there."""
+def _incomplete(directory: Path, experiment: Experiment[Any], rows: Sequence[Row]) -> str:
+    """What is missing of an experiment, in words; empty if it is complete."""
     if not rows:
-        return "not all that it takes was run"
-    asked = keys_of(experiment, plan_of(directory, experiment))
+        return NOT_ALL
+    asked = experiment.keys(experiment.stored_plan(directory))
     missing = len(asked - {row["unit"] for row in rows})
-    return f"unfinished: {missing:,} of {len(asked):,} runs are missing" if missing else ""
+    return f"incomplete: {missing:,} of {len(asked):,} runs are missing" if missing else ""
 
 
-def _scale(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """How much stands behind it: logs and seeds of the paper's method, and who says that it had too few steps."""
+def _size(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """The logs and seeds of the paper's method, and which methods report too few training steps."""
     ours = [row for row in rows if row["estimator"] == PAPER]
     logs, seeds = (len({row[name] for row in ours}) for name in ("log", "seed"))
     words = f"{logs} log{'s' if logs > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}"
     short = {row["estimator"] for row in rows if row["estimator"] in names and _too_short(row)}
-    return f"{words}; too few steps by their own account: {', '.join(sorted(short))}" if short else words
+    return f"{words}; too few training steps: {', '.join(sorted(short))}" if short else words
 
 
 def _too_short(row: Row) -> bool:
-    return TOO_SHORT in (row["notes"] or "")
+    return NoteCode.SHORT_TRAINING in (row["note_codes"] or ())
 
 
-def dominant(rows: list[Row]) -> Verdict:
+def dominant(rows: list[Row]) -> Judgement:
     errors = _errors(rows, (*COMPARED, PAPER))
     best = {
-        task: min(of_task, key=of_task.__getitem__) if np.isfinite(min(of_task.values())) else "nobody"
+        task: min(of_task, key=of_task.__getitem__) if np.isfinite(min(of_task.values())) else "none"
         for task, of_task in errors.items()
     }
     won = [task for task, name in best.items() if name == PAPER]
     shown = ", ".join(f"{task} {name}" for task, name in best.items())
-    off, swing = _average_and_swing(rows)
+    off, deviation = _mean_error_and_deviation(rows)
     evidence = (
-        f"smallest error on {len(won)} of {len(best)} tasks: {shown}; averaged over the second half of training its "
-        f"value is off by {off:.0%} of |J|, and it swings about that by {swing:.0%}"
+        f"smallest error on {len(won)} of {len(best)} tasks: {shown}; over the second half of training, the mean of "
+        f"its value differs from J by {off:.0%} of |J|, with a standard deviation of {deviation:.0%}"
     )
-    return _verdict(errors, len(won) > len(best) / 2, evidence)
+    return _judged(errors, len(won) > len(best) / 2, evidence)
 
 
-def comparable_on_two(rows: list[Row]) -> Verdict:
+def comparable_on_two(rows: list[Row]) -> Judgement:
     named = ("Hopper-v5", "CartPole-v1")
     errors = _errors((row for row in rows if row["task"] in named), (PAPER, *COMPARED))
     if len(errors) < len(named):
-        return _verdict((), False, "")
+        return _judged((), False, "")
     factors = {}
     for task, of_task in errors.items():
         best = min(COMPARED, key=of_task.__getitem__)
         factors[task] = (of_task[PAPER] / of_task[best], best)
-    shown = "; ".join(f"{task}: {factor:.3g} times that of {best}" for task, (factor, best) in factors.items())
-    return _verdict(errors, all(factor <= COMPARABLE for factor, _ in factors.values()), shown)
+    shown = "; ".join(f"{task}: {factor:.3g} times the error of {best}" for task, (factor, best) in factors.items())
+    return _judged(errors, all(factor <= COMPARABLE for factor, _ in factors.values()), shown)
 
 
-def fastest(rows: list[Row]) -> Verdict:
+def fastest(rows: list[Row]) -> Judgement:
     names = (PAPER, *COMPARED)
     needed = {}
     for task, of_task in grouped(rows, lambda row: row["task"]).items():
@@ -140,13 +158,13 @@ def fastest(rows: list[Row]) -> Verdict:
         for name, steps in medians.items()
     )
     evidence = (
-        f"first to be stable on {len(first)} of {len(needed)} tasks; median steps: {shown}; "
-        f"in the second half of training the value of {PAPER} swings by {_average_and_swing(rows)[1]:.0%} of |J|"
+        f"first to be stable on {len(first)} of {len(needed)} tasks; median steps: {shown}; over the second half of "
+        f"training, the value of {PAPER} has a standard deviation of {_mean_error_and_deviation(rows)[1]:.0%} of |J|"
     )
-    return _verdict(needed, len(first) > len(needed) / 2, evidence)
+    return _judged(needed, len(first) > len(needed) / 2, evidence)
 
 
-def others_below_td(rows: list[Row]) -> Verdict:
+def others_below_td(rows: list[Row]) -> Judgement:
     ratios = {name: _geometric_mean(_over_td(rows, name)) for name in OTHER_RATIOS}
     ratios = {name: ratio for name, ratio in ratios.items() if not np.isnan(ratio)}
     steps = {name: _steps(rows, name) for name in (*ratios, "td")}
@@ -155,13 +173,13 @@ def others_below_td(rows: list[Row]) -> Verdict:
     shown_equally = ", ".join(f"{name} {ratio:.2g}" for name, ratio in equally.items())
     evidence = (
         f"error over that of TD after {steps['td']:,} steps, geometric mean over tasks: {shown}; "
-        f"over that of TD after as many steps: {shown_equally}"
+        f"over that of TD after equally many steps: {shown_equally}"
     )
     most, most_equally = (sum(ratio > 1 for ratio in found.values()) > len(found) / 2 for found in (ratios, equally))
-    return _verdict(ratios, most, evidence, most_equally)
+    return _judged(ratios, most, evidence, most_equally)
 
 
-def sr_dice_comparable(rows: list[Row]) -> Verdict:
+def sr_dice_comparable(rows: list[Row]) -> Judgement:
     steps = _steps(rows, "sr-dice")
     ratios, equally = _over_td(rows, "sr-dice"), _over_td(rows, "sr-dice", steps)
     close, close_equally = (
@@ -169,17 +187,17 @@ def sr_dice_comparable(rows: list[Row]) -> Verdict:
     )
     shown = ", ".join(f"{task} {ratio:.2g}" for task, ratio in ratios.items())
     evidence = (
-        f"within a factor of 2 on {len(close)} of {len(ratios)} tasks; error over that of TD: {shown}; over that of TD "
-        f"after as many steps as its successor features had, {steps:,}, on {len(close_equally)} of {len(equally)}"
+        f"within a factor of 2 on {len(close)} of {len(ratios)} tasks; error over that of TD: {shown}; compared with "
+        f"TD after {steps:,} steps, as many as its successor features had, on {len(close_equally)} of {len(equally)}"
     )
     half = len(ratios) / 2
-    return _verdict(ratios, len(close) > half, evidence, len(close_equally) > half)
+    return _judged(ratios, len(close) > half, evidence, len(close_equally) > half)
 
 
-def sensitive_to_discount(rows: list[Row]) -> Verdict:
-    """Beside fitted Q, in closed form what TD converges to: networks would need far longer at discounts near 1.
+def sensitive_to_discount(rows: list[Row]) -> Judgement:
+    """Compared with fitted Q, the closed form of TD: networks would need far longer at discounts near 1.
 
-    Each over all the logs that it has: fitted Q has more, and on a single one its error may be small by luck.
+    Each method on all of its logs: fitted Q has more, and its error on a single log may be small by luck.
     """
     along = grouped(beside(rows, "discount"), lambda row: row["discount"])
     ratios = {}
@@ -193,97 +211,72 @@ def sensitive_to_discount(rows: list[Row]) -> Verdict:
     elsewhere = {discount: ratio for discount, ratio in ratios.items() if discount != DISCOUNT}
     known = elsewhere if DISCOUNT in ratios else {}
     shown = ", ".join(f"{ratio:.2g} at {discount:g}" for discount, ratio in ratios.items())
-    return _verdict(
+    return _judged(
         known,
         bool(known) and max(elsewhere.values()) > COMPARABLE * ratios[DISCOUNT],
         f"error over that of fqe at the same discount, geometric mean over tasks: {shown}",
     )
 
 
-def worse_when_long(rows: list[Row]) -> Verdict:
+def worse_when_long(rows: list[Row]) -> Judgement:
     along = beside(rows, "max_steps")
     errors = {length: _errors((row for row in along if row["max_steps"] == length), (PAPER,)) for length in (100, 200)}
     ratios = {task: errors[200][task][PAPER] / errors[100][task][PAPER] for task in errors[200] if task in errors[100]}
     worse = [task for task, ratio in ratios.items() if ratio > 1]
     shown = ", ".join(f"{task} {ratio:.2g}" for task, ratio in ratios.items())
-    return _verdict(ratios, len(worse) > len(ratios) / 2, f"error at 200 steps over that at 100: {shown}")
+    return _judged(ratios, len(worse) > len(ratios) / 2, f"error at 200 steps over that at 100: {shown}")
 
 
-def nothing_without_regulariser(rows: list[Row]) -> Verdict:
-    """Learnt: the error is less than half of what the value 0 would make, that is, of the truth itself."""
-    without = _errors((row for row in rows if json.loads(row["options"])["mass_weight"] == 0), (PAPER,))
+def nothing_without_regulariser(rows: list[Row]) -> Judgement:
+    """Learnt: the error is below `LEARNT` times |J|. The value 0 has an error of |J|."""
+    without = _errors((row for row in rows if mass_weight(row) == 0), (PAPER,))
     sizes = {row["task"]: abs(row["truth"]) for row in rows}
     relative = {task: error[PAPER] / sizes[task] for task, error in without.items()}
     if "CartPole-v1" not in relative or len(relative) == 1:
-        return _verdict((), False, "")  # an exception, and something that it is an exception to
-    learnt = [task for task, error in relative.items() if error < 0.5]
+        return _judged((), False, "")  # the claim needs CartPole and at least one other task
+    learnt = [task for task, error in relative.items() if error < LEARNT]
     shown = ", ".join(f"{task} {error:.2g}" for task, error in relative.items())
-    evidence = f"error over the size of the truth without it: {shown}"
-    return _verdict(relative, learnt == ["CartPole-v1"], evidence)
+    evidence = f"error over |J| without it: {shown}"
+    return _judged(relative, learnt == ["CartPole-v1"], evidence)
 
 
-SWINGS = (
-    "labels are products of up to a hundred ratios, a few rows have nearly all of their sum: what is learnt from them "
-    "never settles, and the value is not divided by the mass that is found"
-)
-OFF = (
-    "labels are products of up to a hundred ratios, a few rows have nearly all of their sum: what is learnt from them "
-    "is off, and never settles"
-)
+_HEAVY_LABELS = "labels are products of up to 100 importance ratios, and a few rows have nearly all of their sum: "
+POOR_FIT = f"{_HEAVY_LABELS}the network fits them poorly and does not converge"
+NOT_STABLE = f"{_HEAVY_LABELS}the network does not converge, and the value is not divided by the mass of the ratio"
 STRONGER = (
-    "; and its rivals are stronger here than in the paper, by flow normalisation, optimistic steps and averages of "
-    "what they find, while it is taken literally"
+    "; and its rivals are stronger here than in the paper: they use flow normalisation, optimistic updates and running "
+    "averages of the parameters, while the paper's method is implemented literally"
 )
-SETTLED = (
-    "with flow normalisation, optimistic steps and averages of what they find, saddle points need far fewer steps here "
-    "than TD, whose slow copy takes thousands to forget where it began"
+FASTER = (
+    "with flow normalisation, optimistic updates and running averages of the parameters, saddle-point methods need far "
+    "fewer steps here than TD, whose target network needs thousands of steps to forget its initial values"
 )
-ON_ITS_WAY = (
-    "its successor features are still on their way, later than TD by the steps of its encoder; its own paper trains "
-    "them for 100,000"
+NOT_CONVERGED = (
+    "its successor features have not converged: they start after the encoder is trained, and its own paper trains them "
+    "for 100,000 steps"
 )
+CHOSEN_LIMIT = "an error below half of the truth counts as learnt, by our choice; some tasks are close to that limit"
 
-CLAIMS: tuple[tuple[str, str, Callable[[list[Row]], Verdict], str], ...] = (
-    ("Dominant on most tasks at γ = 0.95", "main", dominant, OFF + STRONGER),
-    ("Comparable on Hopper and CartPole", "main", comparable_on_two, OFF + STRONGER),
-    ("Fastest to a stable error", "main", fastest, SWINGS + STRONGER),
-    ("Most other ratio methods are worse than TD", "main", others_below_td, SETTLED),
-    ("SR-DICE is comparable to TD", "main", sr_dice_comparable, ON_ITS_WAY),
-    ("Sensitive to the discount", "robustness", sensitive_to_discount, f"it is as wrong at every discount: {OFF}"),
-    ("Worse when episodes are 200 steps long", "robustness", worse_when_long, f"it is as wrong at 100: {OFF}"),
+Judge = Callable[[list[Row]], Judgement]
+CLAIMS: tuple[tuple[str, Experiment[Any], Judge, str], ...] = (
+    ("Dominant on most tasks at γ = 0.95", MAIN, dominant, POOR_FIT + STRONGER),
+    ("Comparable on Hopper and CartPole", MAIN, comparable_on_two, POOR_FIT + STRONGER),
+    ("Fastest to a stable error", MAIN, fastest, NOT_STABLE + STRONGER),
+    ("Most other ratio methods are worse than TD", MAIN, others_below_td, FASTER),
+    ("SR-DICE is comparable to TD", MAIN, sr_dice_comparable, NOT_CONVERGED),
+    ("Sensitive to the discount", ROBUSTNESS, sensitive_to_discount, f"wrong at every discount: {POOR_FIT}"),
+    ("Worse when episodes are 200 steps long", ROBUSTNESS, worse_when_long, f"wrong at 100 steps: {POOR_FIT}"),
     (
         "Without the regulariser nothing is learnt, except on CartPole",
-        "ablation",
+        ABLATION,
         nothing_without_regulariser,
-        "to count errors below half of the truth's size as learnt is our choice; tasks near it fall on either side",
+        CHOSEN_LIMIT,
     ),
 )
 
 
-def as_table(claims: Iterable[Claim]) -> Table:
-    """For a terminal."""
-    table = Table("the paper says", "here it", "because", "we think", title="Claims of the paper", title_justify="left")
-    for claim in claims:
-        table.add_row(claim.claim, claim.verdict, claim.evidence, claim.explanation)
-    return table
-
-
-def write_claims(claims: Iterable[Claim], directory: Path) -> Path:
-    """Writes `claims.md` and `claims.json`."""
-    found = list(claims)
-    lines = ["| the paper says | here it | because | we think |", "| --- | --- | --- | --- |"]
-    cells = ([text.replace("|", "\\|") for text in asdict(claim).values()] for claim in found)
-    lines += ["| " + " | ".join(line) + " |" for line in cells]
-    for name, text in (
-        ("claims.md", "\n".join(lines)),
-        ("claims.json", json.dumps([asdict(claim) for claim in found], indent=2, ensure_ascii=False)),
-    ):
-        write_text_whole(directory / name, text + "\n")
-    return directory / "claims.md"
-
-
 def _errors(rows: Iterable[Row], names: Sequence[str], td_after: int | None = None) -> dict[str, dict[str, float]]:
-    """Errors on the tasks where all these methods ran, from the logs that all of them had; TD's after so many steps."""
+    """Errors on the tasks where all these methods ran, on their common logs; TD's error after so many steps."""
     errors = {}
     for task, of_task in grouped(rows, lambda row: row["task"]).items():
         runs = grouped((row for row in of_task if row["estimator"] in names), lambda row: row["estimator"])
@@ -297,7 +290,7 @@ def _errors(rows: Iterable[Row], names: Sequence[str], td_after: int | None = No
 
 
 def _error(runs: Sequence[Row], after: int | None = None) -> float:
-    """A run without a value is an error without bound: who falls must not win by it. Nor must luck, hence the floor."""
+    """Infinite if a run has no value, so that failing never wins; at least the floor, so that luck never wins."""
     error = error_at_the_end(runs, after)
     return max(error, RELATIVE_FLOOR * abs(runs[0]["truth"])) if np.isfinite(error) else np.inf
 
@@ -314,15 +307,15 @@ def _geometric_mean(ratios: Mapping[str, float]) -> float:
 
 
 def _steps(rows: Iterable[Row], name: str) -> int:
-    """How long a method trains; SR-DICE, its successor features: its looks begin after the encoder."""
-    looks = (row["curve_step"] for row in rows if row["estimator"] == name and row["curve_step"])
-    return max((steps[-1] - steps[0] for steps in looks), default=0)
+    """How long a method trains. SR-DICE: its successor features, whose checkpoints begin after the encoder."""
+    curves = (row["curve_step"] for row in rows if row["estimator"] == name and row["curve_step"])
+    return max((steps[-1] - steps[0] for steps in curves), default=0)
 
 
-def _average_and_swing(rows: Iterable[Row]) -> tuple[float, float]:
-    """Of the paper's value in the second half of training, over |J|: how far off its mean is, and its deviation.
+def _mean_error_and_deviation(rows: Iterable[Row]) -> tuple[float, float]:
+    """The paper's value over the second half of training: the error of its mean and its standard deviation.
 
-    Both are medians over runs.
+    Both relative to |J|, as medians over runs.
     """
     runs = [row for row in rows if row["estimator"] == PAPER and row["curve_step"]]
     halves = [np.array(row["curve_value"], float)[len(row["curve_value"]) // 2 :] / row["truth"] for row in runs]
@@ -334,23 +327,26 @@ def _average_and_swing(rows: Iterable[Row]) -> tuple[float, float]:
 
 
 def _steps_to_stability(row: Row) -> float:
-    """The first step after which the value stays within STABLE · |truth| of where it ends.
+    """The first step after which the value stays within STABLE · |truth| of its last value.
 
-    Never, if it does so only for the last fifth of its training, if it diverged, or if it says itself that it had too
-    few steps: what hardly moves is not stable.
+    Infinite if that is only in the last fifth of training, if training diverged, or if the run notes that it had too
+    few steps: a value that hardly moves yet is not stable.
     """
     values = np.array(row["curve_value"] or [], float)
     if not len(values) or not np.isfinite(values[-1]) or _too_short(row):
         return float("inf")
-    near = np.abs(values - values[-1]) <= STABLE * abs(row["truth"])  # never of what is not a number
+    near = np.abs(values - values[-1]) <= STABLE * abs(row["truth"])  # false for NaN
     away = np.flatnonzero(~near)
     first = row["curve_step"][away[-1] + 1 if len(away) else 0]
     return float(first) if first <= (1 - END) * row["curve_step"][-1] else float("inf")
 
 
-def _verdict(known: Sized, holds: bool, evidence: str, holds_equally: bool | None = None) -> Verdict:
+def _judged(known: Sized, holds: bool, evidence: str, holds_equally: bool | None = None) -> Judgement:
     if not known:
-        return NOT_RUN, "not all that it takes was run"
+        return NOT_RUN, NOT_ALL
     if holds_equally is not None and holds_equally != holds:
         return OPEN, evidence
     return (HOLDS if holds else FAILS), evidence
+
+
+CLAIMS_ANALYSIS = Claims()

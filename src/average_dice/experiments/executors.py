@@ -1,7 +1,7 @@
-"""Who does the work: processes of this machine, or a Ray cluster. Both run the same function on the same units.
+"""Executors: local processes or a Ray cluster. Both run the same function on the same jobs.
 
-Every worker has one thread: workers do not fight over cores, and a sum adds up in the same order wherever it is formed,
-so both give the same numbers to the last digit.
+Every worker has one thread. So workers do not compete for cores, and sums are added in the same order everywhere: both
+executors give the same numbers to the last digit.
 """
 
 import multiprocessing
@@ -21,64 +21,64 @@ from pathlib import Path
 from typing import Any
 
 from average_dice.errors import SettingError, needs_extra
-from average_dice.experiments.jobs import Unit
+from average_dice.experiments.jobs import Job, Row
 
-Rows = list[dict[str, Any]]
-Work = Callable[[Unit], Rows]
-Finished = tuple[Unit, Rows]
-Failure = tuple[Unit, BaseException]
-Executor = Callable[[Work, Sequence[Unit]], Iterator[Finished]]
+Work = Callable[[Job], list[Row]]
+Finished = tuple[Job, list[Row]]
+Failure = tuple[Job, BaseException]
+Executor = Callable[[Work, Sequence[Job]], Iterator[Finished]]
 
 ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
-RETRIES = 3  # of what a worker was doing when it died
-TO_JOIN = 30  # seconds for a Ray cluster to let us in
+RETRIES = 3  # of a job whose worker crashed: a crash may come from another process that took the memory
+TO_JOIN = 30  # seconds to join a Ray cluster; joining one takes a few
 
 
 def num_cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local(num_processes: int | None = None) -> Executor:
     """Processes of this machine, one for each core.
 
-    What was under way when one died is done again after all the rest, unit by unit: then it is known whose fault it is.
+    When a process crashes, all jobs under way are lost. They are run again after all others, one by one, which shows
+    which of them crashes.
     """
 
-    def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
-        suspects: list[Unit] = []
+    def run(work: Work, jobs: Sequence[Job]) -> Iterator[Finished]:
+        suspects: list[Job] = []
         failed: list[Failure] = []
-        for unit, future in _in_processes(work, units, num_processes or num_cores()):
+        for job, future in _in_processes(work, jobs, num_processes or num_cores()):
             if isinstance(error := future.exception(), BrokenProcessPool):
-                suspects.append(unit)
+                suspects.append(job)
             elif error is None:
-                yield unit, future.result()
+                yield job, future.result()
             else:
-                failed.append((unit, error))
-        for unit in suspects:
+                failed.append((job, error))
+        for job in suspects:
             for _ in range(RETRIES):
-                ((_, future),) = _in_processes(work, [unit], 1)
+                ((_, future),) = _in_processes(work, [job], 1)
                 if not isinstance(error := future.exception(), BrokenProcessPool):
                     break
             if error is None:
-                yield unit, future.result()
+                yield job, future.result()
             else:
-                failed.append((unit, _deadly() if isinstance(error, BrokenProcessPool) else error))
+                failed.append((job, _crashed() if isinstance(error, BrokenProcessPool) else error))
         _raise(failed)
 
     return run
 
 
-def _in_processes(work: Work, units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, Future[Rows]]]:
-    """Each unit with what came of it: rows, an error, or that its process or that of another died meanwhile."""
-    waiting = deque(units)
-    deaths = 0  # since a unit was last finished
+def _in_processes(work: Work, jobs: Sequence[Job], count: int) -> Iterator[tuple[Job, Future[list[Row]]]]:
+    """Each job with its rows, its error, or `BrokenProcessPool` if a process crashed in the meantime."""
+    waiting = deque(jobs)
+    crashes = 0  # since a job was last finished
     while waiting:
         with _environment(ONE_THREAD):
             pool = ProcessPoolExecutor(
                 min(count, len(waiting)), multiprocessing.get_context("spawn"), _leave_with_parent
             )
-            under_way: dict[Future[Rows], Unit] = {}
+            under_way: dict[Future[list[Row]], Job] = {}
             broken = False
             try:
                 while under_way or (waiting and not broken):
@@ -92,61 +92,61 @@ def _in_processes(work: Work, units: Sequence[Unit], count: int) -> Iterator[tup
                             under_way[future] = waiting.popleft()
                     if under_way:
                         future = next(as_completed(under_way))
-                        died = isinstance(future.exception(), BrokenProcessPool)
-                        broken, deaths = broken or died, deaths if died else 0
+                        crashed = isinstance(future.exception(), BrokenProcessPool)
+                        broken, crashes = broken or crashed, crashes if crashed else 0
                         yield under_way.pop(future), future
             finally:
                 _stop(pool)
-        deaths += broken
-        if deaths > RETRIES and waiting:
+        crashes += broken
+        if crashes > RETRIES and waiting:
             raise SettingError(
-                f"workers died {deaths} times in a row, perhaps for want of memory. Use fewer processes."
+                f"workers crashed {crashes} times in a row, possibly out of memory. Use fewer --processes."
             )
 
 
-def _deadly() -> SettingError:
-    return SettingError(f"{RETRIES + 1} workers died of the same unit, perhaps for want of memory.")
+def _crashed() -> SettingError:
+    return SettingError(f"this run crashed {RETRIES + 1} workers, possibly out of memory. Free some, and run it again.")
 
 
 def ray_cluster(address: str | None = None) -> Executor:
-    """A Ray cluster: that at `address` (of `ray start --head`), or one started here for the time of the work."""
+    """A Ray cluster: the one at `address` (of `ray start --head`), or a temporary one on this machine."""
     if address is not None:
         _check_address(address)
-        if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own; clusters of today ask for it
+        if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own file; its recent clusters require the token
             os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's own would be for ever
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's default is to retry for ever
     with needs_extra("ray"):
         import ray
     if address is not None:
         _check_cluster(address)
 
-    def run(work: Work, units: Sequence[Unit]) -> Iterator[Finished]:
+    def run(work: Work, jobs: Sequence[Job]) -> Iterator[Finished]:
         here: dict[str, Any] = {"address": "local", "num_cpus": num_cores(), "include_dashboard": False}
         begin = here if address is None else {"address": address}
         try:
             ray.init(**begin, log_to_driver=False, logging_level="error", runtime_env={"env_vars": ONE_THREAD})
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise SettingError(
-                f"no Ray cluster that lets us in at {begin['address']}: {error} "
+                f"cannot join a Ray cluster at {begin['address']}: {error} "
                 "If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, as Ray's documentation says."
             ) from None
         try:
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
-            waiting = {remote.remote(unit): unit for unit in units}
+            waiting = {remote.remote(job): job for job in jobs}
             failed: list[Failure] = []
             while waiting:
                 for finished in ray.wait(list(waiting), num_returns=1)[0]:
-                    unit = waiting.pop(finished)
+                    job = waiting.pop(finished)
                     try:
                         rows = ray.get(finished)
                     except ray.exceptions.RayTaskError as error:
-                        if isinstance(error, ImportError | SettingError):  # the cluster's fault: all would fail
+                        if isinstance(error, ImportError | SettingError):  # of the cluster: all jobs would fail
                             raise
-                        failed.append((unit, error))
+                        failed.append((job, error))
                     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-                        failed.append((unit, _deadly()))
+                        failed.append((job, _crashed()))
                     else:
-                        yield unit, rows
+                        yield job, rows
             _raise(failed)
         finally:
             ray.shutdown()
@@ -155,25 +155,27 @@ def ray_cluster(address: str | None = None) -> Executor:
 
 
 def find_executor(name: str, processes: int | None = None, address: str | None = None) -> Executor:
-    """The executor of that name; raises if it cannot be had."""
+    """The executor of that name; raises if its options do not fit or its cluster does not answer."""
     if name == "local" and address is not None:
-        raise SettingError("--address is that of a Ray cluster: say --executor ray, too.")
+        raise SettingError("--address is the address of a Ray cluster. Add --executor ray.")
     if name == "ray" and processes is not None:
-        raise SettingError("--processes is for --executor local: Ray takes all cores that the cluster has.")
+        raise SettingError(
+            "--processes is an option of --executor local. Ray uses all cores of the cluster: leave it out."
+        )
     if name not in ("local", "ray"):
         raise SettingError(f"unknown executor {name!r}. Known are local, ray.")
     return local(processes) if name == "local" else ray_cluster(address)
 
 
 def _raise(failed: Sequence[Failure]) -> None:
-    """The first mistake, with the names of all units that made one; to be called after everything else is done."""
+    """Raises the first error, with notes that name all jobs that failed. Called after all other jobs are done."""
     if not failed:
         return
     error = failed[0][1]
-    for unit, one in failed:
-        methods = ", ".join(method.estimator for method in unit.methods)
-        error.add_note(f"log {unit.log} of {unit.task}, {unit.setting}: {methods}: {type(one).__name__}: {one}")
-    error.add_note(f"{len(failed)} of the units failed; all others are done.")
+    for job, one in failed:
+        methods = ", ".join(method.estimator for method in job.methods)
+        error.add_note(f"log {job.log} of {job.task}, {job.setting}: {methods}: {type(one).__name__}: {one}")
+    error.add_note(f"{len(failed)} of the jobs failed; all others are done.")
     raise error
 
 
@@ -189,19 +191,19 @@ def _check_address(address: str) -> None:
 
 
 def _check_cluster(address: str) -> None:
-    """Asks in another process, for Ray itself would wait for minutes where something else listens, and then abort."""
+    """Joins in another process first: where something else listens, Ray would wait for minutes and then abort ours."""
     joining = f"import ray; ray.init({address!r}, log_to_driver=False, logging_level='error')"
     try:
         subprocess.run([sys.executable, "-c", joining], capture_output=True, timeout=TO_JOIN, check=False)
     except subprocess.TimeoutExpired:
         raise SettingError(
-            f"what answers at {address} is no Ray cluster, or one that lets nobody in within {TO_JOIN} seconds. "
-            "Give the address that `ray start --head` prints; it is not that of the dashboard."
+            f"no Ray cluster at {address} accepted the connection within {TO_JOIN} seconds. "
+            "Give the address that `ray start --head` prints, not that of the dashboard."
         ) from None
 
 
 def _leave_with_parent() -> None:
-    """A worker ends when the process that started it has been killed, rather than wait for work for ever."""
+    """Ends a worker when the process that started it is killed. Otherwise the worker would wait for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -213,7 +215,7 @@ def _leave_with_parent() -> None:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """Ends the workers at once, also in the middle of something: a unit half done is worth nothing."""
+    """Ends the workers at once: a job that is half done has no rows."""
     if sys.version_info >= (3, 14):
         pool.terminate_workers()
         return
@@ -225,7 +227,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes started within never see SIGINT: Ctrl-C reaches them, too, but it is the parent that ends them."""
+    """Processes started within ignore SIGINT. Ctrl-C is sent to them, too, but the parent ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,13 +1,18 @@
-"""What an experiment is made of: units of work, each a log and the methods that are fitted to it."""
+"""Jobs: what an experiment is made of. A job is one log and the methods that are fitted to it."""
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from average_dice.tasks.task import Task
+from average_dice.tasks import DISCOUNTS, TRANSITIONS, Task
 
 DISCOUNT = 0.95  # of the main experiment
+PAPER = "average-dice-paper"  # the method that the paper proposes
+AXES = ("discount", "transitions", "max_steps", "noise")
+
+Row = dict[str, Any]  # what is stored of one fit; `store.SCHEMA` has the columns
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,23 @@ class Setting:
         return Setting(DISCOUNT, transitions=4_000, max_steps=100, noise=task.noise)
 
 
+def settings_along(axes: Collection[str], task: Task) -> list[Setting]:
+    """The settings that differ from that of main along one of the axes, and that of main itself."""
+    middle = Setting.of(task)
+    grids = {
+        "discount": [replace(middle, discount=value) for value in DISCOUNTS],
+        "transitions": [replace(middle, transitions=value) for value in TRANSITIONS],
+        "max_steps": [replace(middle, max_steps=value) for value in task.lengths],
+        "noise": [replace(middle, noise=value) for value in task.noises],
+    }
+    return list(dict.fromkeys(setting for axis in axes for setting in grids[axis]))
+
+
 @dataclass(frozen=True)
 class Method:
-    """A method by name, with how long it trains if it does, and what else differs from its defaults.
+    """An estimator by name, its training length if it trains, and the options that differ from its defaults.
 
-    `settings` is the hash of all its settings: another default makes another unit.
+    `settings` is the hash of all its settings: another default makes another job.
     """
 
     estimator: str
@@ -40,10 +57,10 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Job:
     """One log of a task, and the methods fitted to it, each once for every seed.
 
-    `policy` is the hash of the target policy: another policy makes another unit.
+    `policy` is the hash of the target policy: another policy makes another job.
     """
 
     experiment: str
@@ -56,14 +73,14 @@ class Unit:
 
     @property
     def key(self) -> str:
-        """A name that two different units never share."""
+        """A name that two different jobs never share."""
         content = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def each(self) -> list["Unit"]:
-        """A unit for each method: what is stored by its key, so that a method added later is all that is run."""
+    def each(self) -> list["Job"]:
+        """One job for each method. Rows are stored under these keys, so a method added later is all that is run."""
         return [replace(self, methods=(method,)) for method in self.methods]
 
-    def without(self, done: Collection[str]) -> "Unit":
-        """What is left of it when the methods with these keys are done."""
+    def without(self, done: Collection[str]) -> "Job":
+        """The job without the methods whose keys are done."""
         return replace(self, methods=tuple(one.methods[0] for one in self.each() if one.key not in done))

@@ -1,48 +1,43 @@
-"""Running a unit: its log is collected, its methods are fitted, and each fit becomes a row."""
+"""Measurements: a job collects its log and fits its methods, and each fit becomes a row."""
 
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any
 
 import jax
 
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, SettingError
-from average_dice.estimators import REGISTRY, SRDICE, AverageDICE, Estimator
-from average_dice.experiments.jobs import Method, Unit
+from average_dice.estimators import REGISTRY, Estimator, Fit, prepared_once
+from average_dice.experiments.jobs import Job, Method, Row
 from average_dice.inference.diagnostics import diagnose
-from average_dice.inference.uncertainty import Sampling, uncertainty
-from average_dice.models import MLPRegression
-from average_dice.models.held_out import HeldOut
+from average_dice.inference.uncertainty import IntervalSettings, uncertainty
+from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
-from average_dice.tasks.collection import collect, simulator_versions
-from average_dice.tasks.rollouts import fastest_envs
-from average_dice.tasks.shipped import target_policy, truth_record
-from average_dice.tasks.task import find_task
+from average_dice.tasks import collect, fastest_envs, find_task, simulator_versions, target_policy, true_value
 
-Row = dict[str, Any]
-
-ENCODER_SHARE = 0.3  # SR-DICE's encoder trains for so many of the steps of its successor features, as in its paper
+BOOTSTRAP = "bootstrap"  # the option of a method whose interval is measured, too: the number of resamples
 
 
-def run(unit: Unit) -> list[Row]:
-    """The rows of a unit, one for each method and seed. The same unit gives the same rows but for their seconds."""
-    setting = unit.setting
-    log = log_of(unit.task, setting.transitions, setting.max_steps, setting.noise, unit.log)
-    problem = Problem(log, target_policy(unit.task), setting.discount)
-    truth, truth_error = true_value(unit.task, setting.discount)
-    keys = [jax.random.fold_in(jax.random.key(seed), unit.log) for seed in range(unit.num_seeds)]
+def run(job: Job) -> list[Row]:
+    """The rows of a job, one for each method and seed. The same job gives the same rows, except for the seconds."""
+    setting = job.setting
+    log = log_of(job.task, setting.transitions, setting.max_steps, setting.noise, job.log)
+    problem = Problem(log, target_policy(job.task), setting.discount)
+    truth, truth_error = true_value(job.task, setting.discount)
+    keys = [jax.random.fold_in(jax.random.key(seed), job.log) for seed in range(job.num_seeds)]
     rows = []
-    for one in unit.each():
+    for one in job.each():
         (method,) = one.methods
         start = time.perf_counter()
-        if draws := method.options.get("draws"):
-            fits = [_with_interval(make(method), problem, key, int(draws)) for key in keys]
+        if num_resamples := method.options.get(BOOTSTRAP):
+            fits = [_with_interval(make(method), problem, key, int(num_resamples)) for key in keys]
         else:
             fits = _fits(make(method), problem, keys)
         seconds = (time.perf_counter() - start) / len(keys)
@@ -50,15 +45,15 @@ def run(unit: Unit) -> list[Row]:
             rows.append(
                 {
                     "unit": one.key,
-                    "experiment": unit.experiment,
-                    "task": unit.task,
+                    "experiment": job.experiment,
+                    "task": job.task,
                     "estimator": method.estimator,
                     "options": json.dumps(dict(method.options), sort_keys=True),
                     "discount": setting.discount,
                     "transitions": setting.transitions,
                     "max_steps": setting.max_steps,
                     "noise": setting.noise,
-                    "log": unit.log,
+                    "log": job.log,
                     "seed": seed,
                     "truth": truth,
                     "truth_standard_error": truth_error,
@@ -71,23 +66,24 @@ def run(unit: Unit) -> list[Row]:
 
 
 def _fits(estimator: Estimator, problem: Problem, keys: Sequence[jax.Array]) -> list[Row]:
-    """What becomes of each key. Where one of them fails, the others are done again without it."""
+    """One fit for each key. If one key fails, each is fitted on its own, so that the others keep their values."""
     try:
-        return [_outcome(fit) for fit in estimator.fit_many(problem, keys=keys)]
+        return [_outcome(fit) for fit in estimator.fit_seeds(problem, keys=keys)]
     except NotApplicable as reason:
         if len(keys) == 1:
-            return [{"notes": f"not applicable, because {reason}"}]
+            return [_stored_notes([Note(NoteCode.NOT_APPLICABLE, f"not applicable: {reason}")])]
     return [row for key in keys for row in _fits(estimator, problem, [key])]
 
 
-def _with_interval(estimator: Estimator, problem: Problem, key: jax.Array, num_draws: int) -> Row:
-    """The fit with all that the verdict looks at, so that it can be judged again by other rules."""
-    fit = estimator.fit(problem, key=key)
-    found = uncertainty(estimator, problem, fit, Sampling(num_draws=num_draws), key=key)
+def _with_interval(estimator: Estimator, problem: Problem, key: jax.Array, num_resamples: int) -> Row:
+    """The fit with all inputs of the verdict, so that other rules can judge it later."""
+    prepared = prepared_once(estimator, problem, key=key)
+    fit = prepared.fit()
+    found = uncertainty(estimator, problem, prepared, IntervalSettings(bootstrap=num_resamples), key=key).interval
     of_log = replace(diagnose(problem, key=key), weights=(), by_step=())
     content = {
-        "lower": found.lower,
-        "upper": found.upper,
+        "lower": None if found is None else found.lower,
+        "upper": None if found is None else found.upper,
         "episodes": problem.dataset.num_episodes,
         "fit": dict(fit.diagnostics),
         "log": asdict(of_log),
@@ -95,39 +91,21 @@ def _with_interval(estimator: Estimator, problem: Problem, key: jax.Array, num_d
     return {**_outcome(fit), "diagnostics": json.dumps(content)}
 
 
-def make(method: Method) -> Estimator:
-    """The estimator, with the training length and the options of the method."""
-    estimator = REGISTRY[method.estimator].make()
-    if method.options and "draws" not in method.options:
-        if not (isinstance(estimator, AverageDICE) and isinstance(estimator.model, MLPRegression)):
-            raise SettingError(f"{method.estimator} has no options to vary.")
-        options: dict[str, Any] = dict(method.options)
-        held_out = options.pop("held_out", None)
-        model: Any = replace(estimator.model, **options, **_length(method))
-        return replace(estimator, model=model if held_out is None else HeldOut(model, held_out))
-    if not estimator.trains or method.num_steps is None:
-        return estimator
-    if isinstance(estimator, AverageDICE):
-        return replace(estimator, model=replace(estimator.model, **_length(method)))  # type: ignore[type-var]
-    if isinstance(estimator, SRDICE):
-        estimator = replace(estimator, encoder_steps=max(1, round(ENCODER_SHARE * method.num_steps)))
-    return replace(estimator, **_length(method))  # type: ignore[type-var]
-
-
-def _length(method: Method) -> dict[str, Any]:
-    return {"num_steps": method.num_steps, "num_checkpoints": method.num_checkpoints}
-
-
-def _outcome(fit: Any) -> Row:
+def _outcome(fit: Fit) -> Row:
     curve = fit.history
     return {
         "value": fit.value,
-        "notes": "; ".join(fit.notes),
+        **_stored_notes(fit.notes),
         "diagnostics": json.dumps({name: float(number) for name, number in fit.diagnostics.items()}),
         "curve_step": [] if curve is None else curve.step.tolist(),
         "curve_value": [] if curve is None else curve.value.tolist(),
         "curve_loss": [] if curve is None else curve.loss.tolist(),
     }
+
+
+def _stored_notes(notes: Sequence[Note]) -> Row:
+    """The texts for people and the codes for programs."""
+    return {"notes": "; ".join(note.text for note in notes), "note_codes": [note.code.value for note in notes]}
 
 
 @lru_cache(maxsize=2)
@@ -144,15 +122,24 @@ def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) 
     )
 
 
-def true_value(task: str, discount: float) -> tuple[float, float]:
-    """J(π) of the shipped policy, and its standard error."""
-    record = truth_record(task)
-    for row in record["values"] if record else ():
-        if row["discount"] == discount:
-            return row["value"], row["standard_error"]
-    raise SettingError(
-        f"no true value of {task} is shipped at a discount of {discount:g}. Use one of `average-dice tasks`."
-    )
+def planned(
+    estimator: str, steps: int | None = None, every: int = 1, options: Mapping[str, float] = MappingProxyType({})
+) -> Method:
+    """The method with the hash of all its settings; a learning curve has a checkpoint every so many steps."""
+    num_checkpoints = None if steps is None else max(1, round(steps / every))
+    method = Method(estimator, steps, num_checkpoints, dict(options))
+    return replace(method, settings=fingerprint(method))
+
+
+def make(method: Method) -> Estimator:
+    """The estimator, with the training length and the options of the method."""
+    estimator = REGISTRY[method.estimator].make()
+    options = {name: value for name, value in method.options.items() if name != BOOTSTRAP}
+    if method.num_steps is None or method.num_checkpoints is None:
+        if options:
+            raise SettingError(f"{method.estimator}: {', '.join(options)} can only be set with a training length.")
+        return estimator
+    return estimator.with_training(num_steps=method.num_steps, num_checkpoints=method.num_checkpoints, **options)
 
 
 def fingerprint(method: Method) -> str:
@@ -161,16 +148,17 @@ def fingerprint(method: Method) -> str:
 
 
 def _described(value: Any) -> Any:
+    """Settings by the names of classes and functions, without their modules: code may move."""
     if is_dataclass(value):
         settings = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
         revision = getattr(value, "revision", 1)
         return [type(value).__name__, settings, *([revision] if revision > 1 else [])]
     if isinstance(value, tuple):
         return [_described(one) for one in value]
-    return f"{value.__module__}.{value.__qualname__}" if callable(value) else value
+    return value.__qualname__ if callable(value) else value
 
 
 def versions() -> dict[str, str]:
-    """What the numbers of a store depend on."""
+    """The versions that the numbers of a store depend on."""
     packages = ("average-dice", "jax", "jaxlib", "optax", "numpy")
     return {package: version(package) for package in packages} | simulator_versions(fastest_envs())

@@ -1,41 +1,41 @@
-"""Running an experiment: what is not in the store yet is done, by whatever executor, and written as it comes."""
+"""Running an experiment: an executor runs the jobs that are not in the store yet, and rows are stored as they come."""
 
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from average_dice.experiments.base import Experiment, P
 from average_dice.experiments.executors import Executor
-from average_dice.experiments.jobs import Unit
-from average_dice.experiments.measurements import Row, run, versions
-from average_dice.experiments.plans import Plan
+from average_dice.experiments.jobs import Job, Row
+from average_dice.experiments.measurements import run, versions
 from average_dice.experiments.store import Store
 from average_dice.progress import report
 
-Finished = Callable[[Unit, list[Row]], None]
+OnFinished = Callable[[Job, list[Row]], None]
 
 
 def run_experiment(
-    experiment: str,
-    plan: Plan,
+    experiment: Experiment[P],
+    plan: P,
     directory: Path,
     executor: Executor,
-    finished: Finished = lambda unit, rows: None,
+    on_finished: OnFinished = lambda job, rows: None,
 ) -> Store:
-    """Runs what is left of the experiment and gathers its rows; `finished` hears of every unit."""
-    units = list(plan.units(experiment))
-    store = Store.open(directory, experiment, plan, versions())
+    """Runs the missing jobs of the experiment and gathers all rows; calls `on_finished` after every job."""
+    jobs = list(experiment.jobs(plan))
+    store = experiment.store(directory, plan, versions())
     if replaced := store.gather():
         warnings.warn(
-            f"{replaced:,} rows are of target policies or defaults that have been replaced since; they are put aside "
-            f"in {store.replaced} and done again.",
+            f"{replaced:,} rows belong to target policies or defaults that have been replaced. They are moved to "
+            f"{store.replaced}, and their jobs run again.",
             stacklevel=2,
         )
     done = store.done()
-    left = [rest for unit in units if (rest := unit.without(done)).methods]
-    report(len(units) - len(left), len(units))
-    for count, (unit, rows) in enumerate(executor(run, left), start=len(units) - len(left) + 1):
-        store.add(unit, rows)
-        finished(unit, rows)
-        report(count, len(units))
+    left = [rest for job in jobs if (rest := job.without(done)).methods]
+    report(len(jobs) - len(left), len(jobs))
+    for count, (job, rows) in enumerate(executor(run, left), start=len(jobs) - len(left) + 1):
+        store.add(job, rows)
+        on_finished(job, rows)
+        report(count, len(jobs))
     store.gather()
     return store

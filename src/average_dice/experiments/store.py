@@ -1,14 +1,14 @@
-"""The result store: a folder of Parquet files, a row for each run, that survives being killed at any moment.
+"""The result store: a folder of Parquet files, one row for each run. Killing a run at any moment loses nothing.
 
-    DIR/main.json              what the rows are of: the plan, its hash, that of its units, versions
-    DIR/main.parquet           rows gathered so far
-    DIR/main/KEY.parquet       the rows of one unit, not yet gathered
-    DIR/main.replaced.parquet  rows of target policies or of defaults that have been replaced since
+    DIR/main.json              the plan of the rows, its hash, the hash of its jobs, versions
+    DIR/main.parquet           the rows gathered so far
+    DIR/main/KEY.parquet       the rows of one job, not yet gathered
+    DIR/main.replaced.parquet  rows of target policies or defaults that have been replaced since
 
-A unit's rows appear whole or not at all, under a name that only that unit has: whoever writes it, however often, writes
-the same. Each row has the key of its unit with its own method alone, by which it is known to be done. Gathering writes
-the large file before it removes the small ones, under a lock; readers look at the small ones first. So nothing is lost
-or counted twice, however many processes work on one folder.
+The rows of a job are written whole or not at all, under a name that only this job has. Writing them twice writes the
+same rows. Each row has the key of its job with its own method alone: by this key the row counts as done. Gathering
+holds a lock and writes the large file before it removes the small ones; readers read the small ones first. So no row is
+lost or counted twice, however many processes use one folder.
 """
 
 import fcntl
@@ -27,11 +27,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from average_dice.errors import SettingError
-from average_dice.experiments.jobs import Unit
-from average_dice.experiments.plans import Plan
+from average_dice.experiments.jobs import Job, Row
 from average_dice.files import write_text_whole, written_whole
 
-FORMAT = 1
+FORMAT = 2  # 2 added note_codes; tools/translate_stores.py translated the committed stores of format 1
 
 SCHEMA = pa.schema(
     [
@@ -51,6 +50,7 @@ SCHEMA = pa.schema(
         ("truth_standard_error", pa.float64()),
         ("seconds", pa.float64()),
         ("notes", pa.string()),
+        ("note_codes", pa.list_(pa.string())),
         ("diagnostics", pa.string()),
         ("curve_step", pa.list_(pa.int64())),
         ("curve_value", pa.list_(pa.float64())),
@@ -71,18 +71,18 @@ class Store:
     directory: Path
     experiment: str
     config: str
-    keys: frozenset[str]  # of the units, method by method
+    keys: frozenset[str]  # of the jobs, one for each method
     versions: Mapping[str, str]
 
     @staticmethod
-    def open(directory: Path, experiment: str, plan: Plan, versions: Mapping[str, str]) -> "Store":
-        """Begins a store, or goes on with one; raises if it was written by another plan or by other versions.
+    def open(directory: Path, experiment: str, plan: Any, keys: frozenset[str], versions: Mapping[str, str]) -> "Store":
+        """Creates a store or continues one; raises if it was written by another plan or by other versions.
 
-        A plan that has the same and more, of methods or of logs, may go on.
+        `plan` is a dataclass. A plan that only adds methods or logs may continue the store.
         """
         content = {"format": FORMAT, "experiment": experiment, "plan": json.loads(json.dumps(asdict(plan)))}
         config = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-        store = Store(directory, experiment, config, keys_of(experiment, plan), dict(versions))
+        store = Store(directory, experiment, config, keys, dict(versions))
         manifest = {**content, "config": config, "units": store.units, "versions": dict(versions)}
         try:
             store.parts.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Store:
 
     @property
     def units(self) -> str:
-        """The hash of all units: other defaults or target policies make others of the same plan."""
+        """The hash of all jobs: with other defaults or target policies, the same plan has other jobs."""
         return hashlib.sha256("".join(sorted(self.keys)).encode()).hexdigest()[:16]
 
     @property
@@ -119,24 +119,25 @@ class Store:
     def parts(self) -> Path:
         return self.directory / self.experiment
 
-    def add(self, unit: Unit, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Writes the rows of a unit."""
+    def add(self, job: Job, rows: Sequence[Row]) -> None:
+        """Writes the rows of a job."""
         here = json.dumps(dict(self.versions), sort_keys=True)
         if other := [row["versions"] for row in rows if row["versions"] != here]:
-            raise SettingError(f"a worker has other versions: {other[0]} there, {here} here.")
+            raise SettingError(f"a worker has other versions: {other[0]} there, {here} here. Install the same ones.")
         table = pa.Table.from_pylist([{**row, "config": self.config} for row in rows], schema=SCHEMA)
-        with written_whole(self.parts / f"{unit.key}.parquet") as temporary:
+        with written_whole(self.parts / f"{job.key}.parquet") as temporary:
             pq.write_table(table, temporary)
 
     def done(self) -> set[str]:
-        """The keys, method by method, of what is there."""
+        """The keys of all rows that are there."""
         return set(read_rows(self.directory, self.experiment)["unit"].to_pylist())
 
     def gather(self) -> int:
-        """Moves the rows of our units into one file, in an order that does not depend on who was first.
+        """Moves the rows of our jobs into one file, in an order that does not depend on which job finished first.
 
-        Rows of other units are put aside, and it says how many: they are of target policies or of defaults that have
-        been replaced since. If somebody has gone on meanwhile, with more of them or with others, all rows stay.
+        Rows of other jobs belong to target policies or defaults that have been replaced since. They are moved to the
+        file `replaced`; returns their number. If another process has opened the store with other jobs in the meantime,
+        all rows stay.
         """
         with self._locked():
             parts = {path: part for path in _parts(self.parts) if (part := _read(path)) is not None}
@@ -149,14 +150,14 @@ class Store:
                 _write(_once([*_gathered(self.replaced), others]), self.replaced)
             if parts or len(others):
                 _write(rows, self.gathered)
-            for path in parts:  # not of those that could not be read
+            for path in parts:  # files that could not be read stay
                 path.unlink(missing_ok=True)
             return len(others)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with open(self.directory / ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system if this process dies
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it if this process is killed
             yield
 
 
@@ -164,11 +165,6 @@ def read_rows(directory: Path, experiment: str) -> pa.Table:
     """All rows of an experiment, gathered or not, each once, in a fixed order."""
     parts = [part for path in _parts(directory / experiment) if (part := _read(path)) is not None]
     return _once([*_gathered(directory / f"{experiment}.parquet"), *parts])
-
-
-def keys_of(experiment: str, plan: Plan) -> frozenset[str]:
-    """Of the units of a plan, method by method: with the target policies and the defaults as they are now."""
-    return frozenset(one.key for unit in plan.units(experiment) for one in unit.each())
 
 
 def _once(tables: Sequence[pa.Table]) -> pa.Table:
@@ -186,7 +182,9 @@ def _gathered(path: Path) -> list[pa.Table]:
     try:
         return [pq.read_table(path, schema=SCHEMA)]
     except (OSError, pa.ArrowInvalid) as error:
-        raise SettingError(f"{path}: damaged ({error}). Put it aside; its runs are then done again.") from None
+        raise SettingError(
+            f"{path}: damaged ({error}). Move it away; the same command then runs its jobs again."
+        ) from None
 
 
 def _write(rows: pa.Table, path: Path) -> None:
@@ -199,7 +197,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> pa.Table | None:
-    """None of a file that is damaged (its unit is done again) or was gathered meanwhile (it is in the large file)."""
+    """None if the file is damaged (its job runs again) or was gathered meanwhile (the large file has its rows)."""
     try:
         return pq.read_table(path, schema=SCHEMA)
     except (OSError, pa.ArrowInvalid):
@@ -210,24 +208,24 @@ def _check_same(path: Path, expected: Mapping[str, Any]) -> None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         format_, plan, versions = found["format"], dict(found["plan"]), dict(found["versions"])
-        goes_on = _goes_on(plan, expected["plan"])
+        continues = _continues(plan, expected["plan"])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SettingError(f"{path}: not a manifest of a result store. Give another folder.") from None
     if format_ != FORMAT:
-        raise SettingError(f"{path}: a store of format {format_}, this is {FORMAT}. Give another folder.")
-    if not goes_on:
-        raise SettingError(f"{path}: written by another preset. Give another folder, or the preset it was begun with.")
+        raise SettingError(f"{path}: has format {format_}, this version writes format {FORMAT}. Give another folder.")
+    if not continues:
+        raise SettingError(f"{path}: written with another preset. Give another folder, or the preset of this one.")
     if versions != expected["versions"]:
         changed = [
             f"{name} {versions.get(name, 'none')} there, {expected['versions'].get(name, 'none')} here"
             for name in sorted(versions.keys() | expected["versions"].keys())
             if versions.get(name) != expected["versions"].get(name)
         ]
-        raise SettingError(f"{path}: written by other versions ({'; '.join(changed)}). Give another folder.")
+        raise SettingError(f"{path}: written with other versions ({'; '.join(changed)}). Give another folder.")
 
 
-def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a plan differs from an earlier one in nothing but more methods or more logs."""
+def _continues(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a plan differs from an earlier one only in more methods or more logs."""
     may_grow = ("estimators", "steps", "logs", "trained_logs")
     steps = before.get("steps")
     return (

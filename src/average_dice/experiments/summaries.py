@@ -1,10 +1,9 @@
-"""What the rows of a store say: errors by task, method and setting. Figures and claims start from here."""
+"""Errors by task, method and setting, from the rows of a store. Figures, tables and claims start from here."""
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,46 +12,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from average_dice.errors import SettingError
-from average_dice.estimators import REGISTRY
-from average_dice.experiments.jobs import Setting
-from average_dice.experiments.measurements import true_value
-from average_dice.experiments.plans import Plan, read_plan
-from average_dice.experiments.store import keys_of, read_rows
-from average_dice.tasks.task import TASKS, find_task
+from average_dice.experiments.jobs import Row, Setting
+from average_dice.tasks import TASKS, find_task
 
-Row = dict[str, Any]
-
-RELATIVE_FLOOR = 1e-3  # of |J|: where errors are divided by each other, one below it counts as that
-END = 0.2  # so much of the training is its end,
-LONGEST_END = 1_000  # but no more steps than these: what is still on its way is not charged for where it was
-
-
-def results(directory: Path, experiment: str) -> list[Row]:
-    """The rows of an experiment, with `error` = value − truth, NaN where there is no value.
-
-    The truth is the one that is shipped now, which may be known better than when the row was written. So rows of target
-    policies that have been replaced since do not count, nor do those of other defaults.
-    """
-    rows = read_rows(directory, experiment).to_pylist()
-    keys = keys_of(experiment, plan_of(directory, experiment)) if rows else frozenset()
-    rows = [row for row in rows if row["unit"] in keys]
-    for row in rows:
-        row["truth"], row["truth_standard_error"] = true_value(row["task"], row["discount"])
-        row["error"] = np.nan if row["value"] is None else row["value"] - row["truth"]
-    return rows
-
-
-def plan_of(directory: Path, experiment: str) -> Plan:
-    """What the rows of an experiment are of."""
-    path = directory / f"{experiment}.json"
-    try:
-        plan = read_plan(experiment, json.loads(path.read_text(encoding="utf-8"))["plan"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise SettingError(f"{path}: not there, or not the manifest of a result store.") from None
-    if unknown := set(getattr(plan, "estimators", ())) - set(REGISTRY):
-        raise SettingError(f"{path}: has methods that are not known here: {', '.join(sorted(unknown))}.")
-    return plan
+RELATIVE_FLOOR = 1e-3  # of |J|; ratios of errors count smaller errors as this: the truth is not known better
+END = 0.2  # the end of training is this share of its steps,
+LONGEST_END = 1_000  # but at most so many steps: a method that still improves is not judged by its early values
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
@@ -64,23 +29,24 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, li
 
 
 def rmse(rows: Iterable[Row]) -> float:
-    """√ mean error² of the runs that have a value; NaN without any. Say with it how many have none."""
+    """√ mean error² of the runs that have a value; NaN without any. Report with it how many have none."""
     errors = np.array([row["error"] for row in rows])
     errors = errors[np.isfinite(errors)]
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan")
 
 
 def error_at_the_end(runs: Iterable[Row], after: int | None = None) -> float:
-    """√ mean error² over runs and over the looks at the end of training; NaN where a run has no value.
+    """√ mean error² over runs and over the checkpoints at the end of training; NaN where a run has no value.
 
-    What swings while it trains is right at a single look by luck. `after` so many steps: as if it had ended there.
+    A value that oscillates in training is right at a single checkpoint by luck. `after` so many steps: the error as if
+    training had ended there.
     """
     squares = [np.mean((_values_at_the_end(row, after) - row["truth"]) ** 2) for row in runs]
     return float(np.sqrt(np.mean(squares))) if squares else float("nan")
 
 
 def _values_at_the_end(row: Row, after: int | None) -> np.ndarray:
-    """Of what does not train, the only value."""
+    """A method that does not train has one value."""
     if row["value"] is None or not row["curve_step"]:
         return np.array([np.nan if row["value"] is None else row["value"]])
     steps = np.array(row["curve_step"])
@@ -90,19 +56,19 @@ def _values_at_the_end(row: Row, after: int | None) -> np.ndarray:
 
 
 def label(row: Row) -> str:
-    """The method, and what differs from its defaults."""
+    """The method, and the options that differ from its defaults."""
     options = json.loads(row["options"])
     return row["estimator"] + "".join(f" {name}={value:g}" for name, value in options.items() if name != "held_out")
 
 
 def tasks_of(rows: Iterable[Row]) -> list[str]:
-    """The tasks that occur, in our order."""
+    """The tasks that occur, in the order of `TASKS`."""
     found = {row["task"] for row in rows}
     return [task for task in TASKS if task in found]
 
 
 def beside(rows: Iterable[Row], axis: str) -> list[Row]:
-    """The rows that differ from the main setting in nothing but one axis."""
+    """The rows that differ from the main setting along this axis only."""
     found = []
     for row in rows:
         middle = asdict(Setting.of(find_task(row["task"])))
@@ -111,11 +77,13 @@ def beside(rows: Iterable[Row], axis: str) -> list[Row]:
     return found
 
 
-def overview(directory: Path, experiment: str) -> Group:
-    """A table of root mean squared errors: methods down, tasks across."""
-    rows = results(directory, experiment)
-    if not rows:
-        raise SettingError(f"{directory}: no results of {experiment} there yet.")
+def setting_of(row: Row) -> tuple[str, float, int, int, float]:
+    """The task and the setting."""
+    return row["task"], row["discount"], row["transitions"], row["max_steps"], row["noise"]
+
+
+def overview(rows: Sequence[Row], experiment: str) -> Group:
+    """A table of root mean squared errors: one line for each method, one column for each task."""
     tasks = tasks_of(rows)
     settings = {setting_of(row) for row in rows}
     over = " over all settings" if len(settings) > len(tasks) else ""
@@ -133,9 +101,18 @@ def overview(directory: Path, experiment: str) -> Group:
     return Group(Text(title, style="italic"), table, Text(note, style="dim"))
 
 
-def setting_of(row: Row) -> tuple[str, float, int, int, float]:
-    """Where the log comes from, but for its number, and the discount."""
-    return row["task"], row["discount"], row["transitions"], row["max_steps"], row["noise"]
+def markdown_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; a vertical bar within a cell is escaped."""
+    rows = [headings, ("---",) * len(headings), *lines]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+
+
+def terminal_table(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
+    """The same for a terminal."""
+    table = Table(*headings, title=title, title_justify="left")
+    for line in lines:
+        table.add_row(*line)
+    return table
 
 
 def _cell(runs: list[Row]) -> str:

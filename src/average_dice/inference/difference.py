@@ -58,5 +58,5 @@ def difference(
 ) -> Difference:
     """The interval of the differences on each resample."""
     found = of_replicates(value - baseline, values - baselines, level, num_episodes).interval
-    ends = (None, None) if found is None else (found.lower, found.upper)
-    return Difference(value - baseline, *ends, level, baseline)
+    lower, upper = (None, None) if found is None else (found.lower, found.upper)
+    return Difference(value - baseline, lower, upper, level, baseline)

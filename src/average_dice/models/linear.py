@@ -75,10 +75,6 @@ class IncrementalLinear(RatioModel):
         if not 0 < self.step_size <= 1 or self.delay <= 0:
             raise SettingError("the first step size must lie in (0, 1], and delay above zero.")
 
-    @property
-    def trains(self) -> bool:
-        return True
-
     def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         phi = self.features(regression.inputs)
         first = self.step_size / float(np.mean(np.sum(phi**2, axis=1)))

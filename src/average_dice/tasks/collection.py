@@ -1,4 +1,10 @@
-"""Logs of a behaviour policy, and true values of a target policy, from rollouts."""
+"""Logs of a behaviour policy, and true values of a target policy, from rollouts.
+
+    J(π) = (1 − γ) E_π[Σ γᵗ r_t]
+
+A time limit is no termination: true values run on after it. Truncating where the discount is not yet negligible would
+make them too small.
+"""
 
 import json
 from collections.abc import Sequence
@@ -13,21 +19,18 @@ from jaxtyping import Float
 from average_dice.data import LoggedDataset
 from average_dice.errors import SettingError
 from average_dice.files import write_text_whole
-from average_dice.policies import CategoricalPolicy, GaussianPolicy
 from average_dice.progress import report
 from average_dice.tasks.rollouts import MakeEnvs, Step, roll_out
-from average_dice.tasks.task import Task
+from average_dice.tasks.task import NetworkPolicy, Task
 
-Policy = CategoricalPolicy | GaussianPolicy
-
-LARGEST_BATCH = 64  # slots at a time: more only wait for the slowest
-NEGLIGIBLE = 1e-4  # a discount weight below this is not worth a step …
-LEAST_HORIZON = 1_000  # … but so many steps are always made: beyond them, discounts up to 0.99 weigh nothing
+LARGEST_BATCH = 64  # environments at a time: with more, most wait for the slowest
+NEGLIGIBLE = 1e-4  # true values ignore steps whose discount γᵗ is below this,
+LEAST_HORIZON = 1_000  # but make at least so many steps: by then γᵗ is negligible for all γ up to 0.99
 
 
 def collect(
     task: Task,
-    target: Policy,
+    target: NetworkPolicy,
     *,
     num_transitions: int,
     max_steps: int,
@@ -36,14 +39,16 @@ def collect(
     make_envs: MakeEnvs,
     policy_name: str = "shipped",
 ) -> LoggedDataset:
-    """The first episodes that hold at least `num_transitions`, whole, none discarded, each cut after `max_steps`."""
+    """The first whole episodes that have at least `num_transitions` together, each truncated after `max_steps`."""
     if num_transitions < 1 or max_steps < 1:
-        raise SettingError(f"at least one transition and one step are needed, not {num_transitions} and {max_steps}.")
+        raise SettingError(
+            f"a log needs at least one transition and one step an episode, not {num_transitions} and {max_steps}."
+        )
     num_envs = min(LARGEST_BATCH, -(-num_transitions // max_steps))
     behaviour = task.behaviour(target, noise)
     steps: list[Step] = []
-    lengths: dict[int, int] = {}  # of the episodes that have ended
-    found = num_episodes = 0  # transitions of the episodes 0, 1, 2, … up to the first that goes on, and their number
+    lengths: dict[int, int] = {}  # of finished episodes
+    found = num_episodes = 0  # transitions and number of the episodes 0, 1, 2, … before the first unfinished one
     for step in roll_out(task, behaviour, num_envs=num_envs, max_steps=max_steps, seed=seed, make_envs=make_envs):
         steps.append(step)
         for slot in np.flatnonzero(step.live & (step.terminated | step.truncated)):
@@ -95,7 +100,7 @@ class Truth:
 
 def true_values(
     task: Task,
-    policy: Policy,
+    policy: NetworkPolicy,
     *,
     discounts: Sequence[float],
     num_episodes: int,
@@ -104,11 +109,11 @@ def true_values(
 ) -> list[Truth]:
     """J(π) for several discounts at once.
 
-    A time limit is no termination: the process goes on. So episodes run to their termination, or until the largest
-    discount makes the rest negligible, whatever the environment's own limit.
+    Episodes ignore the environment's time limit: they run until termination, or until the largest discount makes the
+    rest negligible.
     """
     if num_episodes < 2:
-        raise SettingError(f"a standard error needs at least two episodes, not {num_episodes}.")
+        raise SettingError(f"a standard error needs at least two episodes, not {num_episodes}. Ask for more.")
     if not discounts or not all(0 < discount < 1 for discount in discounts):
         raise SettingError(f"discounts must lie between 0 and 1, both excluded, not {list(discounts)}.")
     horizon = max(LEAST_HORIZON, int(np.ceil(np.log(NEGLIGIBLE) / np.log(max(discounts)))))
@@ -128,7 +133,7 @@ def true_values(
 
 def episode_returns(
     task: Task,
-    policy: Policy,
+    policy: NetworkPolicy,
     *,
     discounts: Sequence[float],
     num_episodes: int,
@@ -149,16 +154,16 @@ def episode_returns(
         report(int(ended.sum()), num_episodes)
         if ended.all():
             return returns
-    raise AssertionError("rollouts do not end by themselves")
+    raise AssertionError("roll_out never ends by itself")
 
 
 def simulator_versions(make_envs: MakeEnvs) -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions that simulated numbers depend on."""
     packages = ("envpool",) if make_envs.__name__ == "envpool_envs" else ("gymnasium", "mujoco")
     return {package: version(package) for package in packages if find_spec(package)}
 
 
-def truth_as_record(
+def write_truth(
     task: Task,
     values: Sequence[Truth],
     num_episodes: int,
@@ -167,7 +172,7 @@ def truth_as_record(
     path: Path,
     policy_name: str | None = None,
 ) -> None:
-    """The true values as a file, with what produced them."""
+    """Writes the true values as a JSON file, with the command that computed them."""
     discounts = "".join(f" --discount {value.discount:g}" for value in values)
     policy = "" if policy_name is None else f" --policy {policy_name}"
     record = {

@@ -1,8 +1,8 @@
-"""Target policies: PPO of Stable-Baselines3, exported to our own file format.
+"""Target policies: trained by the PPO of Stable-Baselines3 (Schulman et al., 2017), exported to our own file format.
 
-Observations are standardised by running statistics, which go into the exported file; nothing else stands between the
-trained network and the shipped one. Training writes a checkpoint from time to time and goes on from it. Checkpoints are
-safetensors: Stable-Baselines3's own are pickles, which execute what they hold.
+Observations are standardised by running statistics, which are part of the exported file. Training writes checkpoints
+and continues from the last one. Checkpoints are safetensors files: those of Stable-Baselines3 are pickles, and reading
+a pickle can execute code.
 """
 
 import json
@@ -28,15 +28,15 @@ from average_dice.policies import CategoricalPolicy, GaussianPolicy, Network, sa
 from average_dice.progress import report
 from average_dice.tasks.collection import episode_returns, simulator_versions
 from average_dice.tasks.rollouts import fastest_envs
-from average_dice.tasks.task import Task
+from average_dice.tasks.task import NetworkPolicy, Task
 
-NEVER_CLIP = 1e6  # Stable-Baselines3 clips standardised observations at 10; a policy file knows no such clip
+NEVER_CLIP = 1e6  # Stable-Baselines3 clips standardised observations at 10; our policy files have no clipping
 STEPS_BETWEEN_CHECKPOINTS = 50_000
 EVALUATION_EPISODES = 100
 
 
 @dataclass(frozen=True)
-class Settings:
+class PPOSettings:
     """Hyperparameters of PPO. The defaults are those of the original implementation for MuJoCo (Schulman et al., 2017;
     Huang et al., 2022), with its 2,048 steps a rollout spread over eight environments."""
 
@@ -52,26 +52,27 @@ class Settings:
     entropy: float = 0.0
     log_std: float = 0.0
     action_repeat: int = 1
-    least_variance: float = 1e-8  # added to that of each observation
+    least_variance: float = 1e-8  # added to the variance of each observation
 
 
 # CartPole and Acrobot: the tuned sets of RL Baselines3 Zoo.
-SETTINGS: dict[str, Settings] = {
-    "CartPole-v1": Settings(
+SETTINGS: dict[str, PPOSettings] = {
+    "CartPole-v1": PPOSettings(
         num_steps=100_000, rollout=32, batch_size=256, num_epochs=20, learning_rate=1e-3, discount=0.98, gae=0.8
     ),
-    "Acrobot-v1": Settings(num_steps=500_000, num_envs=16, num_epochs=4, gae=0.94),
-    # Single Gaussian pushes never get the car up the hill. Repeated eightfold while training, they do.
-    "MountainCarContinuous-v0": Settings(num_steps=200_000, discount=0.999, gae=0.98, entropy=0.001, action_repeat=8),
-    # Forces of contact are nearly always zero: on their own scale, a touch would be a hundred standard deviations. And
-    # with noise of standard deviation 1 the cost of control eats what walking earns; without a bonus for entropy, the
-    # noise all but goes.
-    "Ant-v5": Settings(log_std=-0.5, entropy=0.005, least_variance=0.01),
+    "Acrobot-v1": PPOSettings(num_steps=500_000, num_envs=16, num_epochs=4, gae=0.94),
+    # Independent Gaussian actions never get the car up the hill. Each is repeated eight times in training.
+    "MountainCarContinuous-v0": PPOSettings(
+        num_steps=200_000, discount=0.999, gae=0.98, entropy=0.001, action_repeat=8
+    ),
+    # Contact forces are nearly always 0: standardised, a contact would be a hundred standard deviations. Noise with a
+    # standard deviation of 1 costs more control than walking earns. Without an entropy bonus the noise vanishes.
+    "Ant-v5": PPOSettings(log_std=-0.5, entropy=0.005, least_variance=0.01),
 }  # every other task: the defaults
 
 
 class RepeatAction(gymnasium.Wrapper):
-    """Each action is taken several times, and its rewards add up."""
+    """Takes each action several times and adds up the rewards."""
 
     def __init__(self, env: Any, times: int) -> None:
         super().__init__(env)
@@ -88,8 +89,8 @@ class RepeatAction(gymnasium.Wrapper):
 
 
 def train_and_record(task: Task, out: Path, *, seed: int, num_steps: int | None = None) -> dict[str, Any]:
-    """Trains the target policy of a task, writes it, and beside it how it was made and what it returns."""
-    settings = SETTINGS.get(task.name, Settings())
+    """Trains the target policy of a task, and writes it with a record of the training and of its mean return."""
+    settings = SETTINGS.get(task.name, PPOSettings())
     if num_steps is not None:
         settings = replace(settings, num_steps=num_steps)
     policy = train(task, settings, seed, out.with_suffix(".checkpoint"))
@@ -120,22 +121,22 @@ def train_and_record(task: Task, out: Path, *, seed: int, num_steps: int | None 
     return record
 
 
-def train(task: Task, settings: Settings, seed: int, checkpoint: Path) -> CategoricalPolicy | GaussianPolicy:
-    """Trains, or goes on with, the target policy of a task, and returns it in our own form."""
+def train(task: Task, settings: PPOSettings, seed: int, checkpoint: Path) -> NetworkPolicy:
+    """Trains the target policy of a task, from the checkpoint if there is one, and returns it in our own form."""
     model, envs = make_model(task, settings, seed)
     if checkpoint.exists():
         _restore(model, envs, settings, seed, checkpoint)
     left = settings.num_steps - model.num_timesteps
     if left > 0:
-        save = _Watch(lambda: _save(model, envs, settings, seed, checkpoint), settings.num_steps)
+        save = _SaveAndReport(lambda: _save(model, envs, settings, seed, checkpoint), settings.num_steps)
         model.learn(left, callback=save, reset_num_timesteps=model.num_timesteps == 0)
         _save(model, envs, settings, seed, checkpoint)
     envs.close()
     return export(model, envs, task)
 
 
-def make_model(task: Task, settings: Settings, seed: int) -> tuple[PPO, VecNormalize]:
-    """PPO before its first step, and the environments that standardise for it."""
+def make_model(task: Task, settings: PPOSettings, seed: int) -> tuple[PPO, VecNormalize]:
+    """PPO before its first step, and its environments, which standardise observations."""
     torch.set_num_threads(1)
     envs = make_vec_env(task.name, settings.num_envs, seed=seed, wrapper_class=_wrapper(settings))
     envs = VecNormalize(envs, gamma=settings.discount, clip_obs=NEVER_CLIP, epsilon=settings.least_variance)
@@ -157,14 +158,14 @@ def make_model(task: Task, settings: Settings, seed: int) -> tuple[PPO, VecNorma
     return model, envs
 
 
-def _wrapper(settings: Settings) -> Callable[[Any], Any] | None:
+def _wrapper(settings: PPOSettings) -> Callable[[Any], Any] | None:
     if settings.action_repeat == 1:
         return None
     return lambda env: RepeatAction(env, settings.action_repeat)
 
 
-class _Watch(BaseCallback):
-    """Saves from time to time and reports progress after every rollout."""
+class _SaveAndReport(BaseCallback):
+    """Saves checkpoints and reports progress after every rollout."""
 
     def __init__(self, save: Callable[[], None], total: int) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class _Watch(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        # Between the update and the next rollout everything is consistent.
+        # Between an update and the next rollout all parts of the state belong together.
         self.saved_at = self.saved_at or self.num_timesteps
         if self.num_timesteps - self.saved_at >= STEPS_BETWEEN_CHECKPOINTS:
             self.save()
@@ -182,7 +183,7 @@ class _Watch(BaseCallback):
         report(min(self.num_timesteps, self.total), self.total)
 
 
-def _save(model: PPO, envs: VecNormalize, settings: Settings, seed: int, path: Path) -> None:
+def _save(model: PPO, envs: VecNormalize, settings: PPOSettings, seed: int, path: Path) -> None:
     tensors = {f"policy.{name}": tensor for name, tensor in model.policy.state_dict().items()}
     for index, state in model.policy.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in state.items()}
@@ -194,12 +195,12 @@ def _save(model: PPO, envs: VecNormalize, settings: Settings, seed: int, path: P
         save_file({name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
 
 
-def _restore(model: PPO, envs: VecNormalize, settings: Settings, seed: int, path: Path) -> None:
+def _restore(model: PPO, envs: VecNormalize, settings: PPOSettings, seed: int, path: Path) -> None:
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     if metadata["run"] != _run(settings, seed):
-        raise SettingError(f"{path}: a checkpoint of other settings or another seed. Remove it, or use them.")
+        raise SettingError(f"{path}: a checkpoint of other settings or another seed. Remove it, or use those settings.")
     model.num_timesteps = int(metadata["num_timesteps"])
     policy = {name.removeprefix("policy."): tensor for name, tensor in tensors.items() if name.startswith("policy.")}
     model.policy.load_state_dict(policy)
@@ -216,12 +217,12 @@ def _restore(model: PPO, envs: VecNormalize, settings: Settings, seed: int, path
             setattr(statistics, part, float(value) if part == "count" else value)
 
 
-def _run(settings: Settings, seed: int) -> str:
+def _run(settings: PPOSettings, seed: int) -> str:
     return json.dumps(asdict(settings) | {"seed": seed}, sort_keys=True)
 
 
-def export(model: PPO, envs: VecNormalize, task: Task) -> CategoricalPolicy | GaussianPolicy:
-    """The trained policy in our own form, the standardisation of observations included."""
+def export(model: PPO, envs: VecNormalize, task: Task) -> NetworkPolicy:
+    """The trained policy in our own form, with the standardisation of observations."""
     layers = [module for module in model.policy.mlp_extractor.policy_net if isinstance(module, torch.nn.Linear)]
     layers.append(model.policy.action_net)
     network = Network(

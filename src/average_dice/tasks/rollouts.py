@@ -1,10 +1,10 @@
 """Rollouts: many episodes in lockstep, through EnvPool if installed, else through Gymnasium's vector environments.
 
-A policy acts on what is logged: observations and actions are rounded to float32 first, so that log-probabilities of the
-log's rows are exactly those of the actions taken. The environment gets the clipped action, the log the unclipped one.
+Observations and actions are rounded to float32 before the policy uses them, so the log-probabilities computed from a
+log are exactly those of the actions taken. The environment gets the clipped action, the log the unclipped one.
 
-Episodes are numbered before they begin, round and round the slots, and a log is the first so many of them: taking
-whichever episodes are finished first would prefer the short ones.
+Episodes are numbered before they begin, and a log keeps the first ones. Keeping those that finish first would prefer
+short episodes.
 """
 
 import warnings
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from average_dice.errors import PolicyError, SettingError
-from average_dice.policies import CategoricalPolicy, GaussianPolicy
-from average_dice.tasks.task import Task
+from average_dice.policies import GaussianPolicy
+from average_dice.tasks.task import NetworkPolicy, Task
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of every slot; `live` is false where the slot was merely being reset."""
+    """One step of every environment; `live` is false where the environment was only being reset."""
 
     episode: np.ndarray
     step: np.ndarray
@@ -39,22 +39,22 @@ MakeEnvs = Callable[[str, int, int, int], Any]  # (name, number, longest episode
 
 
 def envpool_envs(name: str, num_envs: int, max_steps: int, seed: int) -> Any:
-    """EnvPool's own C++ environments, several threads."""
+    """EnvPool's C++ environments, on several threads."""
     import envpool
 
-    # EnvPool would give slot i the seed seed + i, so that neighbouring seeds share most of their episodes.
+    # EnvPool would give environment i the seed seed + i: neighbouring seeds would share most of their episodes.
     seeds = (np.random.SeedSequence(seed).generate_state(num_envs) >> 1).tolist()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own float64 bounds, rounded to the float32 of its spaces
+        warnings.simplefilter("ignore")  # EnvPool rounds its own float64 bounds to float32
         envs = envpool.make(
             name, env_type="gymnasium", num_envs=num_envs, env_seed=seeds, seed=seeds[0], max_episode_steps=max_steps
         )
-        _ = envs.observation_space  # made now, or it would warn later
+        _ = envs.observation_space  # created now: later it would warn
         return envs
 
 
 def gymnasium_envs(name: str, num_envs: int, max_steps: int, seed: int) -> Any:
-    """Gymnasium's environments, one after the other."""
+    """Gymnasium's environments, stepped one after the other."""
     import gymnasium
 
     seeds = np.random.SeedSequence(seed).generate_state(num_envs).tolist()
@@ -66,7 +66,7 @@ def gymnasium_envs(name: str, num_envs: int, max_steps: int, seed: int) -> Any:
 
 
 class _Seeded:
-    """A Gymnasium vector environment that knows its seeds, as EnvPool's do."""
+    """A Gymnasium vector environment that holds its seeds, as EnvPool's do."""
 
     def __init__(self, envs: Any, seeds: list[int]) -> None:
         self.envs, self.seeds, self.step, self.close = envs, seeds, envs.step, envs.close
@@ -77,28 +77,29 @@ class _Seeded:
 
 
 def fastest_envs() -> MakeEnvs:
-    """EnvPool if it is installed, Gymnasium if that is, and otherwise an error that says what to install."""
+    """EnvPool if it is installed, else Gymnasium, else an error that says what to install."""
     if find_spec("envpool"):
         return envpool_envs
     if find_spec("gymnasium"):
         return gymnasium_envs
     raise SettingError(
-        "rolling out needs a simulator: install the extra `simulate`, from a clone: pip install -e '.[simulate]'."
+        "rolling out a policy needs a simulator. Install the extra: pip install 'average-dice[simulate]', "
+        "or pip install -e '.[simulate]' in a clone."
     )
 
 
 def roll_out(
     task: Task,
-    policy: CategoricalPolicy | GaussianPolicy,
+    policy: NetworkPolicy,
     *,
     num_envs: int,
     max_steps: int,
     seed: int,
     make_envs: MakeEnvs,
 ) -> Iterator[Step]:
-    """Steps of the policy without end: episode after episode in every slot, each cut after `max_steps`.
+    """Steps of the policy without end: episode after episode in every environment, each truncated after `max_steps`.
 
-    Slot i runs the episodes i, i + num_envs, i + 2 num_envs, …
+    Environment i runs the episodes i, i + num_envs, i + 2 num_envs, …
     """
     environment_seed, action_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(action_seed)
@@ -128,7 +129,7 @@ def roll_out(
                 terminated=terminated,
                 truncated=truncated,
             )
-            # A slot that was being reset has not moved: its episode begins with the next step.
+            # An environment that was being reset has not moved: its episode begins with the next step.
             step = np.where(live, step + 1, 0)
             episode = np.where(live, episode, episode + num_envs)
             live = ~live | ~(terminated | truncated)
@@ -137,19 +138,22 @@ def roll_out(
         envs.close()
 
 
-def _bounds(
-    task: Task, policy: CategoricalPolicy | GaussianPolicy, space: Any, observation: np.ndarray
-) -> tuple[Any, Any]:
-    """The environment's own bounds on actions; raises if the policy's actions are not those of the environment."""
+def _bounds(task: Task, policy: NetworkPolicy, space: Any, observation: np.ndarray) -> tuple[Any, Any]:
+    """The environment's bounds on actions; raises if the policy has other actions than the environment."""
     if isinstance(policy, GaussianPolicy):
         if task.discrete or space.shape[-1] != len(policy.log_std):
-            takes = "has discrete ones" if task.discrete else f"takes {space.shape[-1]}"
-            raise PolicyError(f"the policy has actions of {len(policy.log_std)} numbers, {task.name} {takes}.")
+            takes = "discrete actions" if task.discrete else f"actions of {space.shape[-1]}"
+            raise PolicyError(
+                f"the policy has actions of {len(policy.log_std)} numbers, {task.name} has {takes}. "
+                "Give a policy of this task."
+            )
         return space.low, space.high
     num_actions = policy.log_probabilities(observation).shape[1]
     if not task.discrete or int(space.n) != num_actions:
-        takes = f"has {space.n}" if task.discrete else "takes continuous ones"
-        raise PolicyError(f"the policy chooses among {num_actions} actions, {task.name} {takes}.")
+        takes = f"{space.n}" if task.discrete else "continuous ones"
+        raise PolicyError(
+            f"the policy chooses among {num_actions} actions, {task.name} has {takes}. Give a policy of this task."
+        )
     return None, None
 
 

@@ -1,9 +1,11 @@
-"""The tasks: an environment, how its behaviour policy is made from the target, and what is varied. One entry each."""
+"""The tasks. One entry each: an environment, how its behaviour policy is made from the target, and the grids."""
 
 from dataclasses import dataclass
 
 from average_dice.errors import PolicyError, SettingError
 from average_dice.policies import CategoricalPolicy, GaussianPolicy, mixed_with_uniform, with_scaled_variance
+
+NetworkPolicy = CategoricalPolicy | GaussianPolicy
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.99, 0.995)
 TRANSITIONS = (2_000, 4_000, 8_000, 16_000)
@@ -11,12 +13,12 @@ TRANSITIONS = (2_000, 4_000, 8_000, 16_000)
 
 @dataclass(frozen=True)
 class Task:
-    """A Gymnasium environment with a behaviour family.
+    """A Gymnasium environment and a family of behaviour policies.
 
-    - `noise`: what makes the behaviour policy differ from the target by default. Discrete actions: the share of uniform
-      actions. Continuous ones: the factor on the *variance* of the Gaussian.
-    - `time_limit`: the environment's own; reaching it truncates.
-    - `level`: the mean return that the shipped target policy must exceed, with its noise.
+    - `noise`: how much the behaviour policy differs from the target by default. Discrete actions: the share of uniform
+      actions. Continuous actions: the factor on the *variance* of the Gaussian.
+    - `time_limit`: the environment's own. Reaching it truncates the episode.
+    - `level`: the mean return that the shipped target policy must exceed when it samples its actions.
     - `noises`, `lengths`: the grids of the robustness experiment.
     """
 
@@ -28,20 +30,20 @@ class Task:
     noises: tuple[float, ...]
     lengths: tuple[int, ...]
 
-    def behaviour(
-        self, target: CategoricalPolicy | GaussianPolicy, noise: float | None = None
-    ) -> CategoricalPolicy | GaussianPolicy:
-        """The behaviour policy: (1 − x) π + x uniform, or the Gaussian with its variance multiplied."""
+    def behaviour(self, target: NetworkPolicy, noise: float | None = None) -> NetworkPolicy:
+        """The behaviour policy: (1 − x) π + x uniform, or the Gaussian with its variance times x."""
         noise = self.noise if noise is None else noise
         if isinstance(target, CategoricalPolicy) != self.discrete:
             kinds = ("discrete", "continuous") if self.discrete else ("continuous", "discrete")
-            raise PolicyError(f"{self.name} has {kinds[0]} actions, the policy {kinds[1]} ones.")
+            raise PolicyError(
+                f"{self.name} has {kinds[0]} actions, the policy has {kinds[1]} ones. Give a policy of this task."
+            )
         if isinstance(target, CategoricalPolicy):
             return mixed_with_uniform(target, noise)
         return with_scaled_variance(target, noise)
 
     def describe(self, noise: float) -> str:
-        """The behaviour policy in words, for the provenance of a log."""
+        """The behaviour policy in words, for the metadata of a log."""
         if self.discrete:
             return f"{1 - noise:g} target + {noise:g} uniform"
         return f"target with its variance times {noise:g}"

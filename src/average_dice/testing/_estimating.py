@@ -6,7 +6,7 @@ from jaxtyping import Int
 
 from average_dice.estimators import Estimator, Fit
 from average_dice.problem import Problem
-from average_dice.resampling import Draw
+from average_dice.resampling import Resample
 
 
 def fit(method: Estimator, problem: Problem) -> Fit:
@@ -16,8 +16,8 @@ def fit(method: Estimator, problem: Problem) -> Fit:
 
 def refit(method: Estimator, problem: Problem, chosen: Int[np.ndarray, " choice"] | None) -> Fit:
     """A refit to these episodes of the log, or to the whole log if None, by what the method prepares once."""
-    resample = Draw.everything(problem) if chosen is None else Draw.of(problem, chosen)
-    return method.prepare(problem, key=jax.random.key(0))(resample)
+    resample = Resample.everything(problem) if chosen is None else Resample.of(problem, chosen)
+    return method.prepare(problem, key=jax.random.key(0)).refit([resample])[0]
 
 
 def assert_close(found: float, expected: float, tolerance: float, what: str, hint: str = "") -> None:

@@ -18,8 +18,8 @@ from average_dice.estimators import (
     FittedQ,
     MarginalisedDoublyRobust,
 )
-from average_dice.estimators.blend.blend import evenly
-from average_dice.models import FourierFeatures, MLPRegression
+from average_dice.estimators.blend.row_weights import evenly
+from average_dice.models import FourierFeatures, IncrementalLinear, MLPRegression
 from average_dice.testing.conformance import Case
 
 NETWORK = {"hidden": (64,), "num_steps": 3_000, "num_checkpoints": 3}
@@ -62,6 +62,9 @@ EXPLICIT: dict[str, Case] = {
     "etd": Case(linear("etd"), tolerance=0.06),
     "average-dice-tabular": Case(registered("average-dice-tabular"), "flow"),
     "average-dice-linear": Case(registered("average-dice-linear"), "flow"),
+    "average-dice-incremental": Case(
+        replace(AverageDICE.incremental(), model=IncrementalLinear(num_passes=20)), "flow", identity_tolerance=0.01
+    ),
     "average-dice-features": Case(AverageDICE(FEATURES), "held"),
     "average-dice-lambda": Case(linear("average-dice-lambda"), "held"),
     "cop-td-features": Case(linear("cop-td-features"), ratio_of="states"),
@@ -93,7 +96,7 @@ NOT_CHECKED: dict[str, str] = {
 
 def default_case(entry: Entry) -> Case:
     """For an estimator without an entry in `EXPLICIT`: its registered settings."""
-    return Case(entry.make())
+    return Case(entry.make(), entry.estimates, entry.tolerance)
 
 
 def is_checked(name: str) -> bool:

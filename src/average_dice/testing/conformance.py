@@ -25,6 +25,7 @@ from average_dice.data import LoggedDataset
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.errors import NotApplicable
 from average_dice.estimators import BehaviourReturn, Estimator, Fit
+from average_dice.estimators.registry import Estimates
 from average_dice.problem import Problem
 from average_dice.testing._estimating import assert_close, fit, refit
 from average_dice.testing.exact_mdps import ExactMDP, early_termination, random_mdp, rare_state, tiny, truncated
@@ -42,7 +43,6 @@ EXACT_SHARE = 1 / 30
 # - "truncated": the part before truncation, rewards after it being ignored;
 # - "flow": the part before truncation, normalised by its flow;
 # - "held": close to the whole, with the weight after truncation put on the last steps.
-Estimand = Literal["whole", "truncated", "flow", "held"]
 RatioOf = Literal["states", "pairs"]  # pairs of state and action
 
 
@@ -58,7 +58,7 @@ class Case:
     """
 
     method: Estimator
-    estimates: Estimand = "whole"
+    estimates: Estimates = "whole"
     tolerance: float = 0.03
     identity_tolerance: float = 1e-5
     too_noisy_on: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Case:
         return self.quick or self.method
 
 
-def check_estimator(estimator: Estimator, *, estimates: Estimand = "whole", tolerance: float = 0.03) -> None:
+def check_estimator(estimator: Estimator, *, estimates: Estimates = "whole", tolerance: float = 0.03) -> None:
     """Checks an estimator on exact MDPs, and raises an `AssertionError` with every property that fails.
 
     - `estimates`: "whole" if the estimator includes the rewards after truncation, "truncated" if it ignores them.
@@ -152,7 +152,7 @@ def sampled_log(name: str) -> Problem:
     return mdp.problem(num_episodes, seed=3)
 
 
-def expected_value(mdp: ExactMDP, estimates: Estimand) -> float:
+def expected_value(mdp: ExactMDP, estimates: Estimates) -> float:
     """What the method estimates. "held" is close to the whole; no more can be said in general."""
     if estimates in ("whole", "held") or mdp.truncation is None or mdp.discount**mdp.truncation < 1e-4:
         return mdp.value

@@ -3,7 +3,7 @@
 The error of a critic by episode is v(s₀) + ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -12,28 +12,14 @@ import numpy as np
 from average_dice.estimators._shared.bounded_td import BoundedTD, Solution
 from average_dice.estimators._shared.linear_critic import linear_critic
 from average_dice.estimators._shared.ratio_fits import added_by_episode
+from average_dice.estimators.blend.row_weights import RowWeights, evenly
 from average_dice.estimators.results import Critic
 from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.problem import Episodes, Problem, Rows
 from average_dice.resampling import Resample
 from average_dice.threads import in_threads
 
-RowWeights = Callable[[Problem], Rows]
-
 PARTS = (0.1, 0.25, 0.5, 0.75)  # quantiles of the steps of all rows: five parts of the episode, the first ones shorter
-
-
-def evenly(problem: Problem) -> Rows:
-    """Every row counts the same."""
-    return np.ones(problem.dataset.num_transitions)
-
-
-def discounted(problem: Problem) -> Rows:
-    """γᵗ: rows count as they do in J.
-
-    Where π acts like the log, TD is a contraction in this norm, and rewards that γᵗ no longer sees do not disturb it.
-    """
-    return problem.discount**problem.dataset.step
 
 
 @dataclass(frozen=True, eq=False)

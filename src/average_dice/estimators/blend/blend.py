@@ -31,8 +31,9 @@ from threadpoolctl import threadpool_limits
 from average_dice.errors import NotApplicable
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm, prepared_once
 from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, Candidate, candidates_of, errors_of
-from average_dice.estimators.blend._critics import Critics, RowWeights, ScoredCritic, discounted, evenly
+from average_dice.estimators.blend._critics import Critics, ScoredCritic
 from average_dice.estimators.blend._mixing_weights import mix
+from average_dice.estimators.blend.row_weights import RowWeights, discounted, evenly
 from average_dice.estimators.ratio.average_dice import AverageDICE
 from average_dice.estimators.results import Critic, Fit
 from average_dice.notes import Note, NoteCode

@@ -20,7 +20,7 @@ from average_dice.estimators._shared.network_inputs import NetworkInputs, mean_o
 from average_dice.estimators._shared.ratio_fits import fit_of_pair_ratio
 from average_dice.estimators._shared.resampled_copies import Copies, mean_seen
 from average_dice.estimators._shared.target_network import short_training, soft_update
-from average_dice.estimators.base import TrainedEstimator
+from average_dice.estimators.base import Estimator, TrainedEstimator
 from average_dice.estimators.results import Fit
 from average_dice.estimators.value_rules import PairRule, plain_pairs
 from average_dice.features.scaling import mean_and_std

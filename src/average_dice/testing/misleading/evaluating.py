@@ -42,4 +42,4 @@ def is_confidently_wrong(row: Row) -> bool:
 
 
 def _evaluate(made: LogWithTruth, seed: int) -> Evaluation:
-    return evaluate(made.dataset, made.policy, made.discount, num_draws=NUM_RESAMPLES, seed=seed)
+    return evaluate(made.dataset, made.policy, made.discount, bootstrap=NUM_RESAMPLES, seed=seed)
