@@ -25,5 +25,5 @@ def short_training(num_steps: int, rate: float, discount: float) -> tuple[Note, 
     needed = 3 / (rate * (1 - discount))
     if num_steps >= needed:
         return ()
-    text = f"trained for {num_steps:,} steps; its target network needs about {needed:,.0f} at this discount"
+    text = f"trained for {num_steps:,} steps: its target network needs about {needed:,.0f} at this discount"
     return (Note(NoteCode.SHORT_TRAINING, text),)

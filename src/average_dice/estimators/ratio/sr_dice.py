@@ -51,9 +51,8 @@ class SRDICE(TrainedEstimator):
     value: PairRule = plain_pairs
 
     def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
-        encoder = max(1, round(ENCODER_SHARE * num_steps))
-        options = {"encoder_steps": encoder, **options}
-        return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
+        encoder = replace(self, encoder_steps=max(1, round(ENCODER_SHARE * num_steps)))
+        return TrainedEstimator.with_training(encoder, num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
 
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
