@@ -9,12 +9,13 @@ import pytest
 import average_dice as ad
 from average_dice.estimators import (
     AverageDICELambda,
+    Critic,
     DoublyRobust,
     EmphaticTD,
     ImportanceSampling,
     MarginalisedDoublyRobust,
+    PreparedClosedForm,
 )
-from average_dice.estimators.base import Critic
 from average_dice.estimators.value.emphatic_td import log_emphasis
 from average_dice.testing.exact_mdps import tiny, truncated
 
@@ -31,11 +32,11 @@ class Says(ad.Estimator):
 
     value: float
 
-    def fit(self, problem, *, key):
+    def prepare(self, problem, *, key):
         def same(observations, actions=None):
             return np.full(len(observations), self.value)
 
-        return ad.Fit(self.value, critic=Critic(same, same))
+        return PreparedClosedForm(problem, lambda resample: ad.Fit(self.value, critic=Critic(same, same)))
 
 
 def test_without_a_critic_doubly_robust_is_importance_sampling():
