@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
+.PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -66,6 +66,10 @@ misleading: $(VENV)/dev            ## evaluate logs that mislead, and make their
 
 steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)
 	$(BIN)/python tools/steps.py
+
+tables: $(VENV)/dev            ## make the tables of estimators and rules again, in README.md and docs
+	$(BIN)/python tools/estimator_tables.py
+	$(BIN)/python tools/rule_tables.py
 
 clean:            ## remove the virtual environment and what was built
 	rm -rf $(VENV) docs/_build
