@@ -56,6 +56,7 @@ def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
 
 
 def make_console() -> "Console":
+    """A console that prints text as it is."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False)

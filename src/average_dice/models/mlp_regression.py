@@ -181,6 +181,7 @@ class Scaled:
 
     @staticmethod
     def of(regression: Regression, standardise: bool, held_out: float) -> "Scaled":
+        """The scales of a regression, and its held-out rows."""
         mean, std = mean_and_std(regression.inputs) if standardise else (np.zeros(1), np.ones(1))
         unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
         out = left_out(regression.episode, held_out)
@@ -188,9 +189,11 @@ class Scaled:
         return Scaled(regression, mean, std, unit, offset, out)
 
     def inputs(self, inputs: Inputs) -> Float[Array, "row input"]:
+        """Inputs as the network takes them."""
         return _single((inputs - self.mean) / self.std)
 
     def f(self, outputs: RowValues) -> RowValues:
+        """From the outputs of the network to f."""
         return self.unit * (self.offset + outputs)
 
     def held_out_error(self, f: RowValues) -> float:

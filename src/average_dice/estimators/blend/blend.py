@@ -47,10 +47,12 @@ BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewar
 
 @dataclass(frozen=True)
 class Blend(Estimator):
-    """Critics on draws of `num_features` Fourier features, one for each of the `weights` of rows, with all `ridges`.
+    """Fitted Q, weighted DR and Average-DICE, blended by their estimated errors, in closed form.
 
+    Its critics use several sets of `num_features` random Fourier features, one for each of the `weights` of rows, with
+    all `ridges`.
     Where the TD errors of the first ones depend on the step by more than `clock` standard errors, something that is not
-    observed depends on time: one more draw of features then sees the step, too.
+    observed depends on time: one more set of features then includes the step, too.
     `ratio` gives the weights of rows. `overlap`: how many standard errors apart two estimates may be by chance.
     Without a policy object there are no critics, and the answer is that of `ratio`; without μ there are no ratios, and
     the answer is that of the critics.

@@ -24,7 +24,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class KernelMIS(Estimator):
-    """w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w."""
+    """Marginalised importance sampling with a kernel loss: the ratio of states, in closed form.
+
+    w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w.
+    """
 
     revision = 2
 

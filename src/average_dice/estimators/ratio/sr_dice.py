@@ -37,7 +37,10 @@ ENCODER_SHARE = 0.3  # of the steps of the successor features, as in the paper: 
 
 @dataclass(frozen=True)
 class SRDICE(TrainedEstimator):
-    """`encoder_steps` of stage 1 and `num_steps` of stage 2; the paper takes 30,000 and 100,000."""
+    """SR-DICE: a ratio that is linear in learnt features, by their successor features.
+
+    `encoder_steps` of stage 1 and `num_steps` of stage 2; the paper takes 30,000 and 100,000.
+    """
 
     hidden: tuple[int, ...] = (256, 256)
     num_features: int = 256

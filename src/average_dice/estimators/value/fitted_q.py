@@ -32,7 +32,10 @@ CONVERGED = 1e-5  # of the range of rewards; times 1 − γ, since as many chang
 
 @dataclass(frozen=True)
 class FittedQ(Estimator):
-    """On `num_features` Fourier features with penalty `ridge`, until nothing moves."""
+    """Fitted Q evaluation: repeated regression, with targets kept within what rewards allow.
+
+    On `num_features` Fourier features with penalty `ridge`, until it converges or for `max_iterations`.
+    """
 
     revision = 2
 

@@ -20,7 +20,10 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True)
 class LSTDQ(Estimator):
-    """On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow."""
+    """LSTD-Q: the fixed point of off-policy TD for q(s, a), in closed form.
+
+    On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow.
+    """
 
     revision = 2
 

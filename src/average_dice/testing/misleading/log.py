@@ -21,7 +21,9 @@ class Process(Protocol):
     """A process with a known value: it can be logged, and played by the target policy."""
 
     @property
-    def discount(self) -> float: ...
+    def discount(self) -> float:
+        """γ."""
+        ...
 
     @property
     def truth(self) -> float:
