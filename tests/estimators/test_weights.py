@@ -103,4 +103,4 @@ def test_lambda_where_expectations_are_exact(trace):
     expected = np.linalg.solve(np.diag(seen) - matrix, none)
     fit = AverageDICELambda(trace, 20, 1e-9).fit(exhaustive(mdp), key=KEY)
     np.testing.assert_allclose(fit.ratio(np.eye(2)), expected * seen.sum(), rtol=1e-3)
-    assert any("stays where it was cut" in note for note in fit.notes)
+    assert ad.NoteCode.TRUNCATION_STAYS in {note.code for note in fit.notes}
