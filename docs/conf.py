@@ -9,6 +9,8 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
+from sphinx.errors import ConfigError
+
 import average_dice
 from average_dice import Estimator
 
@@ -66,7 +68,7 @@ def undocumented(module: ModuleType) -> Iterator[str]:
 def check_docstrings(app: Any = None) -> None:
     """Raises with the names of all that is public and has no docstring."""
     if missing := [name for module in public_modules() for name in undocumented(module)]:
-        raise ValueError(f"no docstring: {', '.join(missing)}. Add one line to each, or an underscore to its name.")
+        raise ConfigError(f"no docstring: {', '.join(missing)}. Add one line to each, or an underscore to its name.")
 
 
 def adapt(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

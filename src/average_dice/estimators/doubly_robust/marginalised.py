@@ -22,7 +22,7 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class MarginalisedDoublyRobust(Estimator):
-    """Marginalised doubly robust: a critic, corrected by TD errors that the ratio of Average-DICE weights.
+    """Marginalised doubly robust: a critic, corrected by TD errors weighted by the ratio of Average-DICE.
 
     `ratio` is any method that weights rows, `critic` any method that learns q(s, a).
     """

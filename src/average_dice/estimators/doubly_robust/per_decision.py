@@ -27,7 +27,7 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class DoublyRobust(Estimator):
-    """Doubly robust: a critic, corrected by TD errors that products of importance ratios weight.
+    """Doubly robust: a critic, corrected by TD errors weighted by products of importance ratios.
 
     `critic` is any method that learns q(s, a).
     """
