@@ -42,6 +42,7 @@ from average_dice.problem import Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.formatting import short
 
+ROWS_KEPT = 50_000  # on larger logs preparations are not kept for other methods: memory counts more than time
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
 NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}no difference, because "
 
@@ -233,13 +234,9 @@ class Run:
 
     method: Estimator
     estimate: Estimate
+    fit: Fit | None = None
     prepared: Prepared | None = None
     replicates: Replicates | None = None
-
-    @property
-    def fit(self) -> Fit | None:
-        """The fit to the log; None where the method does not apply."""
-        return None if self.prepared is None else self.prepared.fit()
 
     @staticmethod
     def of(method: Estimator, problem: Problem, settings: IntervalSettings, key: jax.Array) -> "Run":
@@ -255,7 +252,8 @@ class Run:
         found: Uncertainty = uncertainty(method, problem, prepared, settings, key=key)
         notes = fit.notes if found.note is None else (*fit.notes, found.note)
         estimate = Estimate(fit.value, found.interval, seconds, fit.diagnostics, notes)
-        return Run(method, estimate, prepared, found.replicates)
+        kept = prepared if problem.dataset.num_transitions <= ROWS_KEPT else None
+        return Run(method, estimate, fit, kept, found.replicates)
 
 
 def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array) -> Difference | str:

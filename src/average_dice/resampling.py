@@ -81,10 +81,17 @@ class Resample:
 
 @dataclass(frozen=True, eq=False)
 class ResampleBlock:
-    """Resamples made together: sums over episodes are formed for all of them in one matrix product."""
+    """Resamples made together: sums over episodes are formed for all of them in one matrix product.
+
+    `by_episode` holds the sums by episode. Blocks that are refitted one after the other share it, so that the sums are
+    formed once, and are gone with the last of these blocks.
+    """
 
     problem: Problem
     chosen: Sequence[Int[np.ndarray, " resampled"]]
+    by_episode: "dict[RowSums, Float[np.ndarray, 'episode product']]" = field(default_factory=dict)
+    _of_block: "dict[RowSums, Float[np.ndarray, 'resample product']]" = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     @cached_property
     def counts(self) -> Float[np.ndarray, "resample episode"]:
@@ -96,6 +103,15 @@ class ResampleBlock:
         """The resample at this place of the block."""
         return replace(Resample.of(self.problem, self.chosen[place]), block=(self, place))
 
+    def sums(self, rows: "RowSums") -> Float[np.ndarray, "resample product"]:
+        """The sums of each resample."""
+        with self._lock:
+            if rows not in self._of_block:
+                if rows not in self.by_episode:
+                    self.by_episode[rows] = rows.by_episode()
+                self._of_block[rows] = self.counts @ self.by_episode[rows]
+            return self._of_block[rows]
+
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
@@ -104,8 +120,6 @@ class RowSums:
     problem: Problem
     left: Float[np.ndarray, "transition left"]
     right: Float[np.ndarray, "transition right"]
-    _of_blocks: "dict[ResampleBlock, Float[np.ndarray, 'resample product']]" = field(default_factory=dict)  # the last
-    _lock: Lock = field(default_factory=Lock)
 
     def mean(self, resample: Resample) -> Float[np.ndarray, "left right"]:
         """E[left rightᵀ]."""
@@ -120,16 +134,12 @@ class RowSums:
 
     def _sums(self, resample: Resample) -> Float[np.ndarray, " product"]:
         if resample.block is None:
-            return np.asarray(resample.counts @ self._by_episode)
+            return np.asarray(resample.counts @ self.by_episode())
         block, place = resample.block
-        with self._lock:
-            if block not in self._of_blocks:
-                self._of_blocks.clear()
-                self._of_blocks[block] = block.counts @ self._by_episode
-            return self._of_blocks[block][place]
+        return block.sums(self)[place]
 
-    @cached_property
-    def _by_episode(self) -> Float[np.ndarray, "episode product"]:
+    def by_episode(self) -> Float[np.ndarray, "episode product"]:
+        """The sums over the rows of each episode."""
         data = self.problem.dataset
         sums = np.empty((data.num_episodes, self.left.shape[1] * self.right.shape[1]))
 

@@ -21,12 +21,12 @@ from average_dice.errors import NotApplicable
 from average_dice.estimators import Estimator, Prepared
 from average_dice.problem import Problem
 from average_dice.progress import part, report
-from average_dice.resampling import Resample, ResampleBlock
+from average_dice.resampling import Resample, ResampleBlock, RowSums
 
 BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
 TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them …
 ROWS_TOGETHER = 100_000  # … as long as they have no more rows together: beyond it, memory counts more
-ROWS_AHEAD = 50_000  # with more rows, two groups with their features would take too much memory at once
+ROWS_AHEAD = 10_000  # with more rows, two groups with their features would take too much memory at once
 NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
 AT_ONCE = 10  # resamples that train at once, so that the progress bar moves …
 ROWS_AT_ONCE = 200_000  # … and no more than have so many rows together: networks are evaluated on all of them
@@ -104,7 +104,8 @@ class _Group:
     @staticmethod
     def begin(problem: Problem, chosen: Sequence[Episodes], prepare: Callable[[], Prepared]) -> "_Group":
         prepared = prepare()
-        blocks = [ResampleBlock(problem, chosen[start : start + BLOCK]) for start in range(0, len(chosen), BLOCK)]
+        sums: dict[RowSums, np.ndarray] = {}  # by episode, for all blocks
+        blocks = [ResampleBlock(problem, chosen[start : start + BLOCK], sums) for start in range(0, len(chosen), BLOCK)]
         return _Group(prepared, blocks, _value(prepared, blocks[0].resample(0)))
 
     def values(self, pool: ThreadPoolExecutor) -> Iterator[float]:
