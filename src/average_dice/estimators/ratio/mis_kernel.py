@@ -1,11 +1,11 @@
 """Marginalised importance sampling with a kernel loss (Liu, Li, Tang & Zhou, 2018): the ratio of states.
 
-For the true ratio w the flow of the log balances against every test function f:
+For the true ratio w the flow equation holds for every test function f:
 
     L(w, f) = E_D[w(s) (f(s) − γ m ρ f(s′))] − (1 − γ) E[f(s₀)] = 0
 
 The loss is max_f L(w, f)² over the unit ball of a reproducing kernel Hilbert space. With w and f on Fourier features of
-the kernel it is the square of a vector that is linear in the coefficients of w: least squares, solved at once. ρ is
+the kernel it is the square of a vector that is linear in the coefficients of w: least squares, in closed form. ρ is
 divided by its mean over the log, as for COP-TD.
 """
 

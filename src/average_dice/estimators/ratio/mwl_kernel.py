@@ -1,6 +1,6 @@
 """Minimax weight learning with a kernel loss (Uehara, Huang & Jiang, 2020): the ratio of states and actions.
 
-For the true ratio ζ the flow of the log balances against every test function f of pairs:
+For the true ratio ζ the flow equation holds for every test function f of state and action:
 
     L(ζ, f) = E_D[ζ(s,a) (f(s,a) − γ m f(s′,π))] − (1 − γ) E[f(s₀,π)] = 0,      f(s,π) = E_{a∼π}[f(s,a)]
 
