@@ -37,7 +37,7 @@ LARGEST_RIDGE = Note(
 class FourierFeatures(RatioModel):
     """`num_features` cosines besides the constant and the linear terms; `ridges` are the candidates for λ₁."""
 
-    num_features: int = 300
+    num_features: int = 300  # the cost grows with its square; the ridge limits the variance
     ridges: tuple[float, ...] = RIDGES
 
     def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:

@@ -1,7 +1,8 @@
 """Checks on harder logs, which only some kinds of methods pass: choose those that your method should pass.
 
 Unseen actions, truncation at different lengths, a wrong critic, a discount near one, continuous actions, a policy of
-the wrong kind. Two checks state the opposite: that a log misleads every method of a kind.
+the wrong kind. Two checks state the opposite: that a log misleads every method of a kind. Tolerances leave room for the
+sampling error on these logs, and are smaller than the error that each check must find.
 """
 
 from dataclasses import replace

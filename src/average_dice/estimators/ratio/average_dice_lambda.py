@@ -38,6 +38,7 @@ class AverageDICELambda(Estimator):
     """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
 
     A label has a finite variance if (γλ)² E[ρ²] < 1.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2

@@ -22,7 +22,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class COPTDFeatures(Estimator):
-    """On `num_features` Fourier features of the state with penalty `ridge`."""
+    """On `num_features` Fourier features of the state with penalty `ridge`.
+
+    More features and a smaller ridge have less bias, and more variance and cost.
+    """
 
     revision = 2
 

@@ -24,7 +24,10 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True)
 class KernelMWL(Estimator):
-    """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ."""
+    """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ.
+
+    More features and a smaller ridge have less bias, and more variance and cost.
+    """
 
     revision = 2
 
