@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps coverage screenshots clean help
+.PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -16,11 +16,11 @@ test: $(VENV)/dev            ## run the tests, two at a time with one thread eac
 	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-training: $(VENV)/train            ## run the tests of training target policies, with PyTorch
-	$(BIN)/python -m pytest tests/benchmark/test_training.py
+	$(BIN)/python -m pytest tests/tasks/test_ppo.py
 
 test-benchmark: $(VENV)/ray            ## run the slow tests and those of whole experiments, with Ray
-	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/benchmark/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_cli.py
-	$(BIN)/python -m pytest tests/benchmark/test_ray.py tests/benchmark/test_smoke.py tests/benchmark/test_executors.py
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_cli.py
+	$(BIN)/python -m pytest tests/experiments/test_ray.py tests/experiments/test_smoke.py tests/experiments/test_executors.py
 
 test-browser: $(VENV)/browser            ## test the report in Chromium, which must be installed, with Playwright
 	REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/report/test_browser.py
@@ -66,6 +66,10 @@ misleading: $(VENV)/dev            ## compute docs/misleading.md (half an hour; 
 
 steps: $(VENV)/dev            ## compute the table of docs/recommended.md (minutes)
 	$(BIN)/python tools/steps.py
+
+tables: $(VENV)/dev            ## write the tables of estimators and rules in README.md and docs
+	$(BIN)/python tools/estimator_tables.py
+	$(BIN)/python tools/rule_tables.py
 
 clean:            ## remove the virtual environment and the built documentation
 	rm -rf $(VENV) docs/_build

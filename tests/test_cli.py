@@ -68,14 +68,14 @@ def test_demo_prints_the_errors_it_made():
 def test_evaluate_and_its_json(tmp_path):
     out = tmp_path / "result.json"
     page, again = tmp_path / "report.html", tmp_path / "again.json"
-    same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--draws", 2)
+    same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--bootstrap", 2)
     text = run(*same, "--json", out, "--report", page)
     content = json.loads(out.read_text())
     assert f"{content['estimates'][0]['value']:.4f}" in text
     assert content["dataset"]["sha256"] == DEMO.dataset.sha256
     assert content["dataset"]["transitions"] == DEMO.dataset.num_transitions
     assert content["dataset"]["episodes"] == DEMO.dataset.num_episodes
-    assert "--draws 2" in content["command"]
+    assert "--bootstrap 2" in content["command"]
     run(*same, "--json", again)
     estimates = [json.loads(path.read_text())["estimates"] for path in (out, again)]
     numbers = [[(found["value"], found["lower"], found["upper"]) for found in some] for some in estimates]
@@ -101,7 +101,7 @@ def test_compare(tmp_path):
     small = tmp_path / "log.parquet"
     ad.write_dataset(DEMO.dataset.select_episodes(np.arange(15)), small)
     out = tmp_path / "compared.json"
-    common = (small, "--discount", 0.9, "--draws", 2)
+    common = (small, "--discount", 0.9, "--bootstrap", 2)
     text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
     assert "Differences on the same bootstrap resamples of episodes" in text
     content = json.loads(out.read_text())
@@ -117,7 +117,7 @@ def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
     pq.write_table(table.slice(0, 1234), tmp_path / "a.parquet")
     pq.write_table(table.slice(1234), tmp_path / "b.parquet")
     parts, out = (tmp_path / "a.parquet", tmp_path / "b.parquet"), tmp_path / "r.json"
-    run("evaluate", *parts, "--discount", 0.95, "--draws", 0, "--json", out)
+    run("evaluate", *parts, "--discount", 0.95, "--bootstrap", 0, "--json", out)
     expected = ad.AverageDICE().fit(ad.Problem(log, policy, 0.95), key=jax.random.key(0)).value
     assert json.loads(out.read_text())["estimates"][0]["value"] == expected
 
@@ -174,7 +174,7 @@ def test_names_with_brackets_and_terminals_without_greek(tmp_path):
     ad.write_dataset(replace(log, metadata={"note": "see [/tmp/x]"}), path)
     assert "see [/tmp/x]" in run("validate", path)
     out = tmp_path / "y[red].json"
-    text = run("evaluate", path, "--policy", POLICY, "--discount", 0.95, "--draws", 0, "--json", out)
+    text = run("evaluate", path, "--policy", POLICY, "--discount", 0.95, "--bootstrap", 0, "--json", out)
     assert "y[red].json" in text.replace("\n", "")
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([COMMAND, "estimators"], capture_output=True, env=ascii_only, check=False)
@@ -187,14 +187,14 @@ def test_collect_then_evaluate(tmp_path):
     for out in (log, again):
         run("collect", "CartPole-v1", "--policy", POLICY, "--transitions", 300, "--max-steps", 50, "--out", out)
     assert log.read_bytes() == again.read_bytes()
-    run("evaluate", log, "--policy", POLICY, "--discount", 0.9, "--draws", 2, "--json", result)
+    run("evaluate", log, "--policy", POLICY, "--discount", 0.9, "--bootstrap", 2, "--json", result)
     assert json.loads(result.read_text())["dataset"]["transitions"] >= 300
 
 
 def test_a_tasks_name_stands_for_its_policy(tmp_path):
     log, result = tmp_path / "log.parquet", tmp_path / "r.json"
     run("collect", "Hopper-v5", "--transitions", 300, "--max-steps", 50, "--out", log)
-    run("evaluate", log, "--policy", "Hopper-v5", "--discount", 0.9, "--draws", 2, "--json", result)
+    run("evaluate", log, "--policy", "Hopper-v5", "--discount", 0.9, "--bootstrap", 2, "--json", result)
     assert json.loads(result.read_text())["estimates"][0]["value"] == pytest.approx(1.47, abs=0.3)
 
 

@@ -74,5 +74,5 @@ def test_bad_input():
         ad.compare(log, {}, 0.9)
     with pytest.raises(ad.SettingError, match="choose another"):
         ad.compare(log, {"behaviour": MDP.policy}, 0.9)
-    with pytest.raises(ad.SettingError, match="at least two draws"):
+    with pytest.raises(ad.SettingError, match="at least two bootstrap resamples"):
         ad.compare(log, {"one": MDP.policy}, 0.9, bootstrap=1)

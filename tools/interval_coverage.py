@@ -97,9 +97,11 @@ def results_of(task: Task) -> list[dict[str, object]]:
 
 def value_and_interval(method: Estimator, problem: Problem, seed: int) -> dict[str, float | None]:
     key = jax.random.key(seed)
-    fit = method.fit(problem, key=key)
-    interval = uncertainty(method, problem, fit, IntervalSettings(bootstrap=NUM_RESAMPLES, seed=seed), key=key)
-    return {"value": float(fit.value), "lower": interval.lower, "upper": interval.upper}
+    prepared = method.prepare(problem, key=key)
+    settings = IntervalSettings(bootstrap=NUM_RESAMPLES, seed=seed)
+    interval = uncertainty(method, problem, prepared, settings, key=key).interval
+    lower, upper = (None, None) if interval is None else (interval.lower, interval.upper)
+    return {"value": float(prepared.fit().value), "lower": lower, "upper": upper}
 
 
 class Cell:

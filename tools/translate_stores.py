@@ -35,18 +35,22 @@ OPTIONS = {"draws": "bootstrap"}  # and the same fields of plans
 DIAGNOSTICS = {"beyond_cut": "beyond_truncation"}
 NOTES: tuple[tuple[str, NoteCode | None, str], ...] = (  # old text, code, text of today
     (r"not applicable, because (.*)", NoteCode.NOT_APPLICABLE, r"not applicable: \1"),
-    (r"the behaviour policy's, not the target's", NoteCode.BEHAVIOUR_VALUE, "value of the behaviour policy"),
+    (
+        r"the behaviour policy's, not the target's",
+        NoteCode.BEHAVIOUR_VALUE,
+        "the value of the behaviour policy, not of the target policy",
+    ),
     (r"(value flow-normalised|value not normalised)", NoteCode.VALUE_RULE, r"\1"),
     (
         r"nothing stands for what lies beyond the cut",
         NoteCode.TRUNCATION_IGNORED,
         "rewards after truncation are ignored",
     ),
-    (r"labels stop at the cut", NoteCode.TRUNCATION_IGNORED, "labels end at truncation"),
+    (r"labels stop at the cut", NoteCode.TRUNCATION_IGNORED, "labels end at the truncation"),
     (
         r"mass beyond the cut held on the last steps",
         NoteCode.TRUNCATION_HELD,
-        "the weight after truncation is put on the last steps",
+        "weight after truncation put on the last steps",
     ),
     (
         r"beyond the cut the critics stand for the rest",
@@ -56,22 +60,22 @@ NOTES: tuple[tuple[str, NoteCode | None, str], ...] = (  # old text, code, text 
     (
         r"what crosses the cut by its trace stays where it was cut",
         NoteCode.TRUNCATION_STAYS,
-        "the weight after truncation stays at the last state",
+        "the traces' weight after truncation stays at the last state",
     ),
     (
         r"the mass found is (\S+) where 1 is right: check both log-probabilities",
         NoteCode.MASS_OFF,
-        r"the ratio sums to \1 instead of 1: check both log-probabilities",
+        r"the mass found is \1 instead of 1: check both log-probabilities",
     ),
     (
         r"the largest ridge was chosen: states hardly tell the products apart",
         NoteCode.LARGEST_RIDGE,
-        "the largest ridge was chosen: states hardly predict the products",
+        "cross-validation chose the largest ridge: states hardly explain the products of ratios",
     ),
     (
         r"trained for (\S+) steps: its slow copy would need about (\S+) at this discount",
         NoteCode.SHORT_TRAINING,
-        r"trained for \1 steps: the target network needs about \2 at this discount",
+        r"trained for \1 steps: its target network needs about \2 at this discount",
     ),
     # Methods no longer write this note: the diagnostics have the number, as `effective_episodes`.
     (r"few episodes carry the ratios: effectively \S+ of \S+", None, ""),

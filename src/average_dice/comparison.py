@@ -66,6 +66,7 @@ class Comparison:
         return [name for name, found in self.evaluations.items() if found.verdict.level == NOT_SUPPORTED]
 
     def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
         return {
             "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
             "differences": [

@@ -238,10 +238,12 @@ class Run:
 
     @property
     def fit(self) -> Fit | None:
+        """The fit to the log; None where the method does not apply."""
         return None if self.prepared is None else self.prepared.fit()
 
     @staticmethod
     def of(method: Estimator, problem: Problem, settings: IntervalSettings, key: jax.Array) -> "Run":
+        """Prepares and fits the method, and finds its interval."""
         start = time.perf_counter()
         try:
             prepared = prepared_once(method, problem, key=key)

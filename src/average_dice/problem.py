@@ -191,6 +191,7 @@ class Problem:
 
     @property
     def start_observation(self) -> Float[np.ndarray, "episode observation"]:
+        """s₀ of each episode."""
         return self.dataset.observation[self.dataset.starts]
 
     @cached_property

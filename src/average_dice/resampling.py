@@ -59,6 +59,7 @@ class Resample:
 
     @property
     def num_rows(self) -> int:
+        """The number of rows, repeated ones included."""
         return self.problem.dataset.num_transitions
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
@@ -87,6 +88,7 @@ class ResampleBlock:
 
     @cached_property
     def counts(self) -> Float[np.ndarray, "resample episode"]:
+        """How often each resample contains each episode."""
         number = self.problem.dataset.num_episodes
         return np.stack([np.bincount(one, minlength=number) for one in self.chosen]).astype(np.float64)
 

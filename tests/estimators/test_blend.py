@@ -9,16 +9,11 @@ import pytest
 import average_dice as ad
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, Blend, DoublyRobust, Estimator, FittedQ, MarginalisedDoublyRobust
-from average_dice.estimators.blend.blend import (
-    Candidate,
-    LinearCritic,
-    _candidates,
-    _errors,
-    _reference,
-    evenly,
-    step_dependence,
-)
-from average_dice.estimators.doubly_robust.per_decision import logged_values, td_error
+from average_dice.estimators.blend._candidates import Candidate, candidates_of, errors_of
+from average_dice.estimators.blend._critics import ScoredCritic, step_dependence
+from average_dice.estimators.blend.blend import _reference
+from average_dice.estimators.blend.row_weights import evenly
+from average_dice.estimators.doubly_robust._td_errors import logged_values, td_errors
 from average_dice.testing.exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
 from conftest import columns_of
 
@@ -27,20 +22,26 @@ RIDGE = 1e-6
 ALONE = Blend(20, (evenly,), (RIDGE,))
 
 
+def critic_of(problem):
+    """The only critic of a blend with one ridge."""
+    (critic,), _ = ALONE.prepare(problem, key=KEY).critics.learn_log()
+    return critic
+
+
 @pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
 def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
     problem = mdp.problem(200, seed=1)
-    (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
+    critic = critic_of(problem)
     weights = AverageDICE().fit(problem, key=KEY).weights
-    found = _candidates(problem, [critic], weights)
+    found = candidates_of(problem, [critic], weights)
     fitted = FittedQ(20, RIDGE)
     key = jax.random.fold_in(KEY, 0)  # of the first draw
 
     class Given(Estimator):
         """The same weights, whatever the key."""
 
-        def fit(self, problem, *, key):
-            return AverageDICE().fit(problem, key=KEY)
+        def prepare(self, problem, *, key):
+            return AverageDICE().prepare(problem, key=KEY)
 
     assert found[0].value == pytest.approx(fitted.fit(problem, key=key).value, abs=1e-6)
     weighted = replace(DoublyRobust.weighted(), critic=fitted).fit(problem, key=key).value
@@ -56,8 +57,8 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(120):
         problem = mdp.problem(60, seed=seed)
-        (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
-        direct = _candidates(problem, [critic], None)[0]
+        critic = critic_of(problem)
+        direct = candidates_of(problem, [critic], None)[0]
         values.append(direct.value)
         errors.append(np.linalg.norm(direct.errors))
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
@@ -68,15 +69,19 @@ def test_the_error_of_the_products_is_what_other_logs_show():
     values, errors = [], []
     for seed in range(100):
         problem = mdp.problem(100, seed=seed)
-        (critic,), _ = ALONE._critics(problem, KEY)(Resample.everything(problem))
-        (full,) = [one for one in _candidates(problem, [critic], np.zeros(problem.dataset.num_transitions)) if one.full]
+        critic = critic_of(problem)
+        nothing = np.zeros(problem.dataset.num_transitions)
+        (full,) = [one for one in candidates_of(problem, [critic], nothing) if one.full]
         values.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert 0.6 < np.mean(errors) / np.std(values) < 1.6
 
 
-def test_the_error_of_the_products_where_most_episodes_die():
-    """μ dies at a rate of 0.25, π of 0.05; δ is noise. Over 200 logs the correction spreads as its error says."""
+def test_the_error_of_the_products_where_most_episodes_terminate():
+    """Episodes terminate at a rate of 0.25 under μ and 0.05 under π; TD errors are noise.
+
+    Over 200 logs the correction spreads as its error says.
+    """
     generator = np.random.default_rng(0)
     corrections, errors = [], []
     for _ in range(200):
@@ -98,15 +103,15 @@ def test_the_error_of_the_products_where_most_episodes_die():
             target_log_prob=np.log(np.where(terminated, 0.05, 0.95)),
         )
         problem = ad.Problem(log, None, 0.95)
-        critic = LinearCritic(np.zeros(200), generator.standard_normal(len(step)), np.zeros(200))
-        (full,) = [one for one in _candidates(problem, [critic], np.zeros(len(step))) if one.full]
+        critic = ScoredCritic(np.zeros(200), generator.standard_normal(len(step)), np.zeros(200))
+        (full,) = [one for one in candidates_of(problem, [critic], np.zeros(len(step))) if one.full]
         corrections.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert np.mean(errors) == pytest.approx(np.std(corrections), rel=0.15)
 
 
-def test_it_finds_the_value_beyond_the_cut():
-    """Sticky chain: up to the cut 0.5205, in all 0.5897."""
+def test_it_finds_the_value_after_truncation():
+    """Sticky chain: up to the truncation 0.5205, in all 0.5897."""
     chain = sticky_chain()
     found = Blend(20, (evenly,)).fit(chain.problem(2_000, seed=0), key=KEY)
     assert found.value == pytest.approx(chain.value, abs=0.02)
@@ -122,7 +127,8 @@ def test_without_a_policy_object_it_is_its_ratio():
     given = ad.Problem(ad.LoggedDataset(**columns), None, mdp.discount)
     found = Blend().fit(given, key=KEY)
     assert found.value == AverageDICE().fit(given, key=KEY).value
-    assert "by ratios alone: it needs π itself" in found.notes[-1]
+    assert found.notes[-1].code == ad.NoteCode.NO_POLICY
+    assert "by importance ratios alone: it needs π itself" in found.notes[-1].text
 
 
 def test_without_the_behaviour_policy_it_is_a_blend_of_values():
@@ -132,7 +138,8 @@ def test_without_the_behaviour_policy_it_is_a_blend_of_values():
     found = Blend(20, (evenly,)).fit(ad.Problem(ad.LoggedDataset(**columns), mdp.policy, mdp.discount), key=KEY)
     assert found.value == pytest.approx(mdp.value, abs=0.03)
     assert found.diagnostics["share_by_values"] == pytest.approx(1)
-    assert "by values alone: it needs μ" in found.notes[0]
+    assert found.notes[0].code == ad.NoteCode.NO_RATIOS
+    assert "by learnt values alone: it needs μ" in found.notes[0].text
 
 
 def test_without_either_it_says_so():
@@ -151,7 +158,7 @@ def test_one_episode_and_no_overlap_are_no_crash():
     columns = {name: column[chosen] for name, column in columns_of(log).items()}
     found = Blend().fit(ad.Problem(ad.LoggedDataset(**columns), apart.policy, mdp.discount), key=KEY)
     assert np.isfinite(found.value)
-    assert "by values alone" in found.notes[0]
+    assert found.notes[0].code == ad.NoteCode.NO_RATIOS
 
 
 def test_the_answer_is_never_outside_of_what_rewards_allow():
@@ -167,7 +174,7 @@ def test_a_hidden_clock_shows_in_the_td_errors():
     plain, clocked = random_mdp().problem(200, seed=0), hidden_clock(()).problem(200, seed=0)
     for problem, found in ((plain, False), (clocked, True)):
         values = logged_values(problem, FittedQ(20, 1e-9).fit(problem, key=KEY).critic)
-        assert (step_dependence(problem, td_error(problem, values)) > Blend().clock) == found
+        assert (step_dependence(problem, td_errors(problem, values)) > Blend().clock) == found
 
 
 def test_the_dependence_on_the_step_by_hand():
@@ -190,5 +197,5 @@ def test_the_reference_trusts_what_is_precise():
 
 def test_solutions_that_did_not_settle_are_an_error_of_their_critic_alone():
     candidates = [Candidate("values", True, 0.0, np.array([0.1, 0.2]), unsettled) for unsettled in (0.0, 0.0, 0.3, 0.5)]
-    found = _errors(candidates, num_critics=2)
+    found = errors_of(candidates, num_critics=2)
     np.testing.assert_allclose(found, [[0.1, 0.2, 0, 0], [0.1, 0.2, 0, 0], [0.1, 0.2, 0, 0.3], [0.1, 0.2, 0, 0.5]])

@@ -29,8 +29,8 @@ def test_rows_with_weight_two_count_like_rows_that_are_there_twice():
     often = np.where(np.arange(20) < 7, 2, 1)
     weighted = BoundedTD.of(problem, linear, often[problem.episode_index].astype(float))
     resampled = Resample.of(problem, np.repeat(np.arange(20), often))
-    (by_weight,) = weighted.solve([1e-3], Resample.everything(problem))
-    (by_copies,) = BoundedTD.of(problem, linear).solve([1e-3], resampled)
+    ((by_weight,),) = weighted.solve([1e-3], [Resample.everything(problem)])
+    ((by_copies,),) = BoundedTD.of(problem, linear).solve([1e-3], [resampled])
     np.testing.assert_allclose(by_weight.theta, by_copies.theta, rtol=1e-6)
 
 
@@ -39,10 +39,10 @@ def test_a_settled_solution_is_a_fixed_point_within_the_bounds():
     problem = truncated().problem(100, seed=0)
     linear = LoggedStateActions.of(problem, 20, jax.random.key(0))
     free = BoundedTD.of(problem, linear)
-    (unbounded,) = free.solve([0.3], Resample.everything(problem))
+    ((unbounded,),) = free.solve([0.3], [Resample.everything(problem)])
     low = float(np.median(unbounded.after[~problem.dataset.terminated]))
     equations = replace(free, low=low)
-    (found,) = equations.solve([0.3], Resample.everything(problem))
+    ((found,),) = equations.solve([0.3], [Resample.everything(problem)])
     assert found.unsettled.size == 0
     assert 0.05 < np.mean(found.after < low) < 0.95
     target = equations.reward + equations.continues * np.clip(found.after, low, equations.high)

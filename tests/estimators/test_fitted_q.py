@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from average_dice.estimators import FittedQ
-from average_dice.estimators._shared.linear_critic import CriticFeatures
+from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.testing.exact_mdps import truncated
 
 KEY = jax.random.key(0)
@@ -18,7 +18,7 @@ def test_fitted_q_is_the_limit_of_its_iteration():
     mdp = replace(truncated(), reward=np.where(np.arange(10).reshape(5, 2) == 3, 1.0, 0.0))
     problem = mdp.problem(200, seed=0)
     data, (low, high) = problem.dataset, (0.0, 1.0)
-    linear = CriticFeatures.of(problem, 20, KEY)
+    linear = LoggedStateActions.of(problem, 20, KEY)
     after = np.zeros(data.num_transitions)
     inverse = np.linalg.inv(linear.logged.T @ linear.logged / len(after) + linear.penalty(0.3))
     for _ in range(1_000):

@@ -11,6 +11,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.estimators import LSTDQ, SRDICE, AverageDICELambda, COPTDFeatures, FittedQ, ImportanceSampling
+from average_dice.estimators.ratio import sr_dice
 from average_dice.estimators.ratio.average_dice import ratio_on_state
 from average_dice.labels import as_logged, plain
 from average_dice.models import Linear
@@ -104,8 +105,6 @@ def test_terminated_as_zeros_and_ones_is_a_mask_and_no_index():
 
 
 def test_successor_features_have_as_many_outputs_as_features(monkeypatch):
-    from average_dice.estimators import sr_dice
-
     seen = []
     original = sr_dice._means
     monkeypatch.setattr(sr_dice, "_means", lambda *arguments: seen.append(original(*arguments)) or seen[-1])

@@ -13,7 +13,7 @@ from average_dice.experiments.main import MAIN, MainPlan
 from average_dice.experiments.measurements import _described, make, run
 from average_dice.experiments.tuning import TUNING, TuningPlan
 from average_dice.labels import plain
-from average_dice.models import MLPRegression, Regression, Table
+from average_dice.models import MLPRegression, RatioModel, Regression, Table
 from average_dice.models.held_out import HeldOut
 from average_dice.notes import Note, NoteCode
 from average_dice.tasks import collect, fastest_envs, find_task, target_policy, true_value
@@ -76,7 +76,7 @@ def test_the_training_length_and_options_reach_the_method():
     found = make(Method("average-dice-paper", 100, 3, options)).model
     assert found.share == 0.25
     assert (found.model.ridge, found.model.mass_weight, found.model.learning_rate) == (0.1, 2.0, 1e-3)
-    with pytest.raises(SettingError, match="no options"):
+    with pytest.raises(SettingError, match="DeepTD has no option ridge"):
         make(Method("td", 100, 3, {"ridge": 0.1}))
     with pytest.raises(SettingError, match="wpdis: ridge can only be set with a training length"):
         make(Method("wpdis", options={"ridge": 0.1}))
@@ -98,7 +98,7 @@ def test_a_held_out_loss_is_that_of_episodes_never_trained_on():
     model = MLPRegression(
         hidden=(16,), ridge=0.0, mass_weight=0.0, learning_rate=1e-2, num_steps=500, num_checkpoints=1
     )
-    (fitted,) = HeldOut(model).fit(regression, keys=[jax.random.key(0)], value_of=np.mean)
+    fitted = HeldOut(model).fit(regression, key=jax.random.key(0), value_of=np.mean)
     assert fitted.diagnostics["held_out_loss"] == pytest.approx(2.0, rel=0.02)
     assert fitted.rows.shape == (1000,)
     assert fitted.rows.mean() == pytest.approx(1.0, abs=0.01)
@@ -109,23 +109,23 @@ def test_a_held_out_loss_is_that_of_episodes_never_trained_on():
 def test_the_share_held_out_is_the_one_asked_for(share):
     seen = []
 
-    class Spy:
-        def fit(self, regression, *, keys, value_of):
+    class Spy(RatioModel):
+        def fit(self, regression, *, key, value_of):
             seen.append(regression.episode)
-            return Table().fit(regression, keys=keys, value_of=value_of)
+            return Table().fit(regression, key=key, value_of=value_of)
 
     rows = np.ones(1000)
     regression = Regression(np.zeros((1000, 1)), rows, rows, 1.0, np.arange(1000))
-    HeldOut(Spy(), share).fit(regression, keys=[jax.random.key(0)], value_of=np.mean)
+    HeldOut(Spy(), share).fit(regression, key=jax.random.key(0), value_of=np.mean)
     assert len(seen[0]) == pytest.approx(1000 * (1 - share), abs=1)
 
 
 def test_a_seed_that_fails_does_not_take_the_others_with_it(monkeypatch):
     class OneFails(DeepTD):
-        def fit_seeds(self, problem, *, keys):
+        def train(self, problem, *, keys, resamples=None):
             if any((jax.random.key_data(key) == jax.random.key_data(bad)).all() for key in keys):
                 raise ad.NotApplicable("training diverged")
-            return super().fit_seeds(problem, keys=keys)
+            return super().train(problem, keys=keys, resamples=resamples)
 
     bad = jax.random.fold_in(jax.random.key(1), 0)
     monkeypatch.setattr(measurements, "make", lambda method: OneFails(num_steps=6, num_checkpoints=2))

@@ -8,7 +8,8 @@ import pytest
 
 import average_dice as ad
 from average_dice.inference import assumptions
-from average_dice.inference.diagnostics import SURE, diagnose
+from average_dice.inference.diagnostics import diagnose
+from average_dice.inference.rules.base import SIGNIFICANT
 from average_dice.testing.exact_mdps import (
     ALL,
     ExactMDP,
@@ -36,7 +37,7 @@ def distances(problem):
 def test_sound_logs_are_quiet(mdp: ExactMDP):
     """Twenty logs of each MDP; the largest of a hundred normal numbers is 2.5 on average."""
     found = [distances(mdp.problem(60, seed)) for seed in range(20)]
-    assert max(max(one.values()) for one in found) < SURE
+    assert max(max(one.values()) for one in found) < SIGNIFICANT
 
 
 def test_the_balance_is_the_share_of_the_policy_that_the_log_never_shows():
@@ -44,7 +45,7 @@ def test_the_balance_is_the_share_of_the_policy_that_the_log_never_shows():
     problem = unseen_action().problem(200, seed=0)
     found = assumptions.balance(problem, key=KEY)
     exact = sum(0.04 * 0.95**step for step in range(60))  # W is over its mean: nobody is gone
-    assert found.distance > SURE
+    assert found.distance > SIGNIFICANT
     assert found.missing == pytest.approx(exact, rel=1e-6)
     assert found.excess == pytest.approx(0.0, abs=1e-9)
 
@@ -54,7 +55,7 @@ def test_a_hole_in_one_state_is_found():
     problem = support_hole().problem(200, seed=0)
     found = assumptions.balance(problem, key=KEY)
     assert 0.97 < problem.mean_ratio < 0.99
-    assert found.distance > 4 * SURE
+    assert found.distance > 4 * SIGNIFICANT
     assert found.missing > 0.2
 
 
@@ -65,7 +66,7 @@ def test_probabilities_that_are_wrong_in_opposite_ways_are_found():
     problem = ad.Problem(
         replace(data, behaviour_log_prob=np.full(data.num_transitions, np.log(0.5))), mdp.policy, mdp.discount
     )
-    assert assumptions.balance(problem, key=KEY).distance > SURE
+    assert assumptions.balance(problem, key=KEY).distance > SIGNIFICANT
 
 
 def test_the_error_of_a_mean_by_hand():
@@ -83,7 +84,7 @@ def test_actions_with_a_memory_are_found():
     data = mdp.sample(60, seed=0)
     action = np.repeat(np.random.default_rng(0).integers(0, 2, 60), data.lengths)
     stuck = replace(data, action=action, behaviour_log_prob=np.full(data.num_transitions, np.log(0.5)))
-    assert assumptions.memory(ad.Problem(stuck, mdp.policy, 0.9)) > SURE
+    assert assumptions.memory(ad.Problem(stuck, mdp.policy, 0.9)) > SIGNIFICANT
 
 
 def test_truncation_that_looks_at_the_state_is_found():
@@ -97,7 +98,7 @@ def test_truncation_that_looks_at_the_state_is_found():
     names = ("episode", "step", "observation", "action", "reward", "next_observation", "terminated")
     columns = {name: getattr(data, name)[kept] for name in (*names, "behaviour_log_prob")}
     left = ad.LoggedDataset.from_arrays(**columns)
-    assert assumptions.truncation(left) > SURE
+    assert assumptions.truncation(left) > SIGNIFICANT
     assert assumptions.truncation(data) == 0  # nobody is truncated
 
 
@@ -107,8 +108,9 @@ def test_a_trend_and_neighbours_that_are_alike_are_found():
     episode = problem.episode_index
     drifting = replace(data, reward=data.reward + 0.02 * episode)
     person = np.random.default_rng(0).normal(size=20)[episode // 5]
-    assert assumptions.trend(ad.Problem(drifting, problem.policy, 0.8)) > SURE
-    assert assumptions.neighbours(ad.Problem(replace(data, reward=data.reward + person), problem.policy, 0.8)) > SURE
+    assert assumptions.trend(ad.Problem(drifting, problem.policy, 0.8)) > SIGNIFICANT
+    alike = replace(data, reward=data.reward + person)
+    assert assumptions.neighbours(ad.Problem(alike, problem.policy, 0.8)) > SIGNIFICANT
 
 
 def test_what_cannot_be_tested_is_none():

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.inference.diagnostics import (
-    diagnose,
-    flow_residual,
-    repeated_episodes,
-    worst_step,
-)
+from average_dice.inference.assumptions import worst_step
+from average_dice.inference.diagnostics import diagnose
+from average_dice.inference.flow_residual import flow_residual
+from average_dice.inference.log_quality import repeated_episodes
 from average_dice.testing.exact_mdps import as_policy, early_termination, random_mdp, sticky_chain, truncated
 from conftest import columns_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from average_dice.estimators import Estimate
+from average_dice.estimators import Estimate, Interval
 from average_dice.inference.diagnostics import Diagnostics, Heavy
 from average_dice.inference.rules import INFO, NOT_SUPPORTED, OK, RULES, SIGNIFICANT, WEAK, Evidence
 from average_dice.inference.rules.base import above, at_least, below
@@ -44,7 +44,7 @@ SOUND = Diagnostics(
 
 def estimate_of_one(lower=0.9, upper=1.1, by_values=1.0):
     parts = {"by_values": by_values, "by_products": 1.0, "reference_error": 0.1}
-    return Estimate(1.0, lower, upper, 0.95, diagnostics=parts)
+    return Estimate(1.0, Interval(lower, upper, 0.95, "made up"), diagnostics=parts)
 
 
 ESTIMATE = estimate_of_one()

@@ -7,7 +7,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.demo import load_demo
-from average_dice.estimators import Estimate
+from average_dice.estimators import Estimate, Interval
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.verdict import judge
 from average_dice.testing.exact_mdps import as_policy, early_termination, support_hole, unseen_action
@@ -167,7 +167,7 @@ def test_every_limit_by_hand():
 
     def level(values=1.0, width=0.2, noise=0.12, **changes):
         parts = {"by_values": values, "by_products": 1.0, "reference_error": noise}
-        estimate = Estimate(1.0, 1.0 - width / 2, 1.0 + width / 2, 0.95, diagnostics=parts)
+        estimate = Estimate(1.0, Interval(1.0 - width / 2, 1.0 + width / 2, 0.95, "made up"), diagnostics=parts)
         return judge(estimate, replace(sound, **changes), 40)
 
     assert level().level == level(values=1.5).level == "supported"  # within five times the noise of the products
@@ -201,7 +201,7 @@ def test_every_limit_by_hand():
         assert [level(**{name: far}).level for far in (4.9, 5.1)] == ["supported", "weak"]
     assert "every bootstrap resample" in level(width=0.0).reasons[0]
     assert level(width=0.0, reward_range=0.0).level == "supported"  # all rewards are the same, and not 0
-    zero = judge(Estimate(0.0, 0.0, 0.0, 0.95), replace(sound, reward_range=0.0), 40)
+    zero = judge(Estimate(0.0, Interval(0.0, 0.0, 0.95, "made up")), replace(sound, reward_range=0.0), 40)
     assert zero.reasons == ("every reward in the log is 0",)
     assert level(flow_residual=1e60).reasons[0].endswith("by 1e+03 standard deviations of a state feature")
 

@@ -3,12 +3,12 @@
 import io
 
 import pytest
-from exact_mdps import early_termination
 from rich.console import Console
 
 import average_dice as ad
 from average_dice.report import terminal
 from average_dice.report.formatting import short
+from average_dice.testing.exact_mdps import early_termination
 from conftest import columns_of
 
 pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.estimators import REGISTRY, Estimator, Fit
+from average_dice.estimators import REGISTRY, Estimator, Fit, PreparedClosedForm
 from average_dice.testing import Case, check_case, check_estimator
 from average_dice.testing.cases import default_case
 from average_dice.testing.conformance import (
@@ -24,8 +24,8 @@ from average_dice.testing.exact_mdps import random_mdp, truncated
 class Simple(Estimator):
     """An estimator that only computes a value."""
 
-    def fit(self, problem, *, key):
-        return Fit(float(self.value(problem)))
+    def prepare(self, problem, *, key):
+        return PreparedClosedForm(problem, lambda resample: Fit(float(self.value(resample.problem))))
 
 
 class PerDecision(Simple):

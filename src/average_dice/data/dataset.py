@@ -119,14 +119,17 @@ class LoggedDataset:
 
     @property
     def num_transitions(self) -> int:
+        """The number of rows."""
         return len(self.episode)
 
     @property
     def num_episodes(self) -> int:
+        """The number of episodes."""
         return len(self.starts)
 
     @property
     def is_discrete(self) -> bool:
+        """Whether actions are integers; continuous ones are rows of floats."""
         return self.action.ndim == 1
 
     @cached_property

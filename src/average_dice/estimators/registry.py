@@ -66,9 +66,11 @@ REGISTRY: dict[str, Entry] = {
     "average-reward": Entry(AverageReward, BASELINE, "–", "nothing", "–", "#aaaaaa", in_figures=True),
     "behaviour-return": Entry(BehaviourReturn, BASELINE, "–", "nothing", "–", "#cc99ff", in_figures=True),
     "discount-correction": Entry(DiscountCorrection, BASELINE, "–", "w(s), Fourier features", "after Che et al. 2023"),
-    "is": Entry(ImportanceSampling.plain, "importance sampling", "π, μ", "nothing", PRECUP),
-    "pdis": Entry(ImportanceSampling.per_decision, "importance sampling", "π, μ", "nothing", PRECUP),
-    "wis": Entry(ImportanceSampling.weighted, "importance sampling", "π, μ", "nothing", PRECUP),
+    "is": Entry(ImportanceSampling.plain, "importance sampling", "π, μ", "nothing", PRECUP, estimates="truncated"),
+    "pdis": Entry(
+        ImportanceSampling.per_decision, "importance sampling", "π, μ", "nothing", PRECUP, estimates="truncated"
+    ),
+    "wis": Entry(ImportanceSampling.weighted, "importance sampling", "π, μ", "nothing", PRECUP, estimates="truncated"),
     "wpdis": Entry(
         ImportanceSampling.weighted_per_decision,
         "importance sampling",
@@ -77,20 +79,31 @@ REGISTRY: dict[str, Entry] = {
         PRECUP,
         "#5f9ea0",
         in_figures=True,
+        estimates="truncated",
     ),
     "td": Entry(DeepTD, "value", "policy", "q(s, a), network", "Fujimoto et al. 2021", "black"),
     "lstd-q": Entry(LSTDQ, "value", "policy", "q(s, a), Fourier features", "Lagoudakis & Parr 2003"),
     "fqe": Entry(FittedQ, "value", "policy", "q(s, a), Fourier features", "Le et al. 2019", "#3b5b92", in_figures=True),
     "etd": Entry(EmphaticTD, "value", "π, μ", "v(s), Fourier features", "Sutton et al. 2016"),
-    "average-dice-tabular": Entry(AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}"),
-    "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
-    "average-dice-incremental": Entry(AverageDICE.incremental, "ratio", "π, μ", "w(s), linear", f"after {CHE}"),
-    "average-dice-paper": Entry(AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE, "#d62728"),
-    "average-dice-neural": Entry(AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours", "#8c1515"),
-    "average-dice-features": Entry(
-        AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours", "#ff7f50", in_figures=True
+    "average-dice-tabular": Entry(
+        AverageDICE.tabular, "ratio", "π, μ", "w(s), table", f"after {CHE}", estimates="flow"
     ),
-    "average-dice-lambda": Entry(AverageDICELambda, "ratio", "π, μ", "w(s), Fourier features", "ours"),
+    "average-dice-linear": Entry(AverageDICE.linear, "ratio", "π, μ", "w(s), linear", f"after {CHE}", estimates="flow"),
+    "average-dice-incremental": Entry(
+        AverageDICE.incremental, "ratio", "π, μ", "w(s), linear", f"after {CHE}", estimates="flow"
+    ),
+    "average-dice-paper": Entry(
+        AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE, "#d62728", estimates="truncated"
+    ),
+    "average-dice-neural": Entry(
+        AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours", "#8c1515", estimates="held"
+    ),
+    "average-dice-features": Entry(
+        AverageDICE, "ratio", "π, μ", "v(s, t), Fourier features", "ours", "#ff7f50", in_figures=True, estimates="held"
+    ),
+    "average-dice-lambda": Entry(
+        AverageDICELambda, "ratio", "π, μ", "w(s), Fourier features", "ours", estimates="held"
+    ),
     "cop-td": Entry(COPTD, "ratio", "π, μ", "w(s), network", GELADA, "#1f77b4"),
     "cop-td-features": Entry(COPTDFeatures, "ratio", "π, μ", "w(s), Fourier features", f"after {GELADA}"),
     "dual-dice": Entry(SaddlePoint.dual_dice, "ratio", "policy", "ζ(s, a), networks", "Nachum et al. 2019", "#9467bd"),

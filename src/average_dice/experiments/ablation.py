@@ -31,6 +31,8 @@ class AblationPlan(Plan):
 
 
 class Ablation(Experiment[AblationPlan]):
+    """The paper's method with several weights of its regulariser."""
+
     name = "ablation"
     description = "The paper's method with and without its regulariser."
     plan_type = AblationPlan

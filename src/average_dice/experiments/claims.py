@@ -59,6 +59,8 @@ Judgement = tuple[str, str]  # the verdict and the evidence
 
 
 class Claims(Analysis):
+    """A table of the paper's claims, each judged by the stored results."""
+
     name = "claims"
     description = "Judges the paper's claims by the results of main, robustness and ablation. Runs nothing."
 
@@ -116,6 +118,7 @@ def _too_short(row: Row) -> bool:
 
 
 def dominant(rows: list[Row]) -> Judgement:
+    """The paper's method has the smallest error on more than half of the tasks."""
     errors = _errors(rows, (*COMPARED, PAPER))
     best = {
         task: min(of_task, key=of_task.__getitem__) if np.isfinite(min(of_task.values())) else "none"
@@ -132,6 +135,7 @@ def dominant(rows: list[Row]) -> Judgement:
 
 
 def comparable_on_two(rows: list[Row]) -> Judgement:
+    """On Hopper and CartPole the paper's method is within a factor of 2 of the best other."""
     named = ("Hopper-v5", "CartPole-v1")
     errors = _errors((row for row in rows if row["task"] in named), (PAPER, *COMPARED))
     if len(errors) < len(named):
@@ -145,6 +149,7 @@ def comparable_on_two(rows: list[Row]) -> Judgement:
 
 
 def fastest(rows: list[Row]) -> Judgement:
+    """The paper's method is the first to be stable on more than half of the tasks."""
     names = (PAPER, *COMPARED)
     needed = {}
     for task, of_task in grouped(rows, lambda row: row["task"]).items():
@@ -166,6 +171,7 @@ def fastest(rows: list[Row]) -> Judgement:
 
 
 def others_below_td(rows: list[Row]) -> Judgement:
+    """Most other ratio methods have larger errors than TD."""
     ratios = {name: _geometric_mean(_over_td(rows, name)) for name in OTHER_RATIOS}
     ratios = {name: ratio for name, ratio in ratios.items() if not np.isnan(ratio)}
     steps = {name: _steps(rows, name) for name in (*ratios, "td")}
@@ -181,6 +187,7 @@ def others_below_td(rows: list[Row]) -> Judgement:
 
 
 def sr_dice_comparable(rows: list[Row]) -> Judgement:
+    """SR-DICE is within a factor of 2 of TD on most tasks."""
     steps = _steps(rows, "sr-dice")
     ratios, equally = _over_td(rows, "sr-dice"), _over_td(rows, "sr-dice", steps)
     close, close_equally = (
@@ -220,6 +227,7 @@ def sensitive_to_discount(rows: list[Row]) -> Judgement:
 
 
 def worse_when_long(rows: list[Row]) -> Judgement:
+    """On most tasks the error of the paper's method is larger with episodes of 200 steps than with 100."""
     along = beside(rows, "max_steps")
     errors = {length: _errors((row for row in along if row["max_steps"] == length), (PAPER,)) for length in (100, 200)}
     ratios = {task: errors[200][task][PAPER] / errors[100][task][PAPER] for task in errors[200] if task in errors[100]}

@@ -47,6 +47,8 @@ class MainPlan(Plan):
 
 
 class Main(Experiment[MainPlan]):
+    """Every method at one discount; methods that train with their learning curves."""
+
     name = "main"
     description = "Every method at γ = 0.95: error against training steps."
     plan_type = MainPlan

@@ -98,10 +98,13 @@ class Ranking:
 
     @property
     def far_share(self) -> float:
+        """The share of settings where another method has less than a third of the error."""
         return len(self.far) / self.num_cells
 
 
 class RecommendedAgainstOthers(Analysis):
+    """The error of the recommended estimator over that of every other method."""
+
     name = "comparison"
     description = "The recommended estimator against every other, from the results of robustness. Runs nothing."
 
@@ -189,6 +192,7 @@ class Pair:
 
     @property
     def uneven(self) -> bool:
+        """Whether the two methods have values on different numbers of logs."""
         return len(self.mine) != len(self.other)
 
 

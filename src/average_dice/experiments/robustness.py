@@ -29,6 +29,8 @@ class RobustnessPlan(MainPlan):
 
 
 class Robustness(Experiment[RobustnessPlan]):
+    """Every method along one axis at a time: discount, transitions, steps until truncation, noise."""
+
     name = "robustness"
     description = "Every method along discount, transitions, steps until truncation and noise, one at a time."
     plan_type = RobustnessPlan

@@ -105,18 +105,22 @@ class Store:
 
     @property
     def manifest(self) -> Path:
+        """The file with the plan and its hash."""
         return self.directory / f"{self.experiment}.json"
 
     @property
     def gathered(self) -> Path:
+        """The file with the rows of all finished runs."""
         return self.directory / f"{self.experiment}.parquet"
 
     @property
     def replaced(self) -> Path:
+        """The file with rows that no longer count."""
         return self.directory / f"{self.experiment}.replaced.parquet"
 
     @property
     def parts(self) -> Path:
+        """The folder with one file for each finished job, during a run."""
         return self.directory / self.experiment
 
     def add(self, job: Job, rows: Sequence[Row]) -> None:

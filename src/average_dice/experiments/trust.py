@@ -45,6 +45,8 @@ class TrustPlan(Plan):
 
 
 class Trust(Experiment[TrustPlan]):
+    """Intervals and verdicts of the recommended estimator where the truth is known."""
+
     name = "trust"
     description = "Intervals and verdicts of the recommended estimator, at the settings of robustness."
     plan_type = TrustPlan

@@ -56,6 +56,8 @@ class TuningPlan(Plan):
 
 
 class Tuning(Experiment[TuningPlan]):
+    """The paper's method on a grid of its hyperparameters."""
+
     name = "tuning"
     description = "Hyperparameters of the paper's method, chosen with and without the truth."
     plan_type = TuningPlan

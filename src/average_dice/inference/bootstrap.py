@@ -8,7 +8,7 @@ so that the differences between two of them are paired.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,9 @@ from average_dice.progress import part, report
 from average_dice.resampling import Resample, ResampleBlock
 
 BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
-TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them
+TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them …
+ROWS_TOGETHER = 100_000  # … as long as they have no more rows together: beyond it, memory counts more
+ROWS_AHEAD = 50_000  # with more rows, two groups with their features would take too much memory at once
 NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
 AT_ONCE = 10  # resamples that train together: few enough for the progress bar to move,
 ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once
@@ -63,16 +65,25 @@ def replicate(
         return _trained(prepared, problem, chosen)
     values: list[float] = []
     groups = _in_groups(chosen, feature_draws)
+    large = problem.dataset.num_transitions > ROWS_AHEAD
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(1) as ahead:
-        coming = ahead.submit(_Group.begin, problem, groups[0], lambda: prepared)
-        for number in range(1, len(groups) + 1):
-            group = coming.result()
-            if number < len(groups):  # the next group is prepared while this one is refitted
-                again = partial(method.prepare, problem, key=jax.random.fold_in(key, number))
-                coming = ahead.submit(_Group.begin, problem, groups[number], again)
+
+        def begin(number: int) -> "Future[_Group] | None":
+            """The group of this number, while others are refitted; the first is prepared already."""
+            if number == len(groups):
+                return None
+            again = partial(method.prepare, problem, key=jax.random.fold_in(key, number))
+            return ahead.submit(_Group.begin, problem, groups[number], again if number else lambda: prepared)
+
+        number, coming = 0, begin(0)
+        while coming is not None:
+            group, number = coming.result(), number + 1
+            coming = None if large else begin(number)
             for value in group.values(pool):
                 values.append(value)
                 report(len(values), len(chosen))
+            del group
+            coming = begin(number) if large else coming
     return np.array(values)
 
 
@@ -100,7 +111,8 @@ class _Group:
         yield self.first
         for block in self.blocks:
             places = list(range(1 if block is self.blocks[0] else 0, len(block.chosen)))
-            some = [places[start : start + TOGETHER] for start in range(0, len(places), TOGETHER)]
+            together = min(TOGETHER, max(1, ROWS_TOGETHER // block.problem.dataset.num_transitions))
+            some = [places[start : start + together] for start in range(0, len(places), together)]
             for values in pool.map(partial(self._of_some, block), some):
                 yield from values
 

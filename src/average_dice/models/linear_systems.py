@@ -26,6 +26,7 @@ class LinearSystem:
             penalty *= 100
 
     def solve(self, right: Vector) -> Vector:
+        """x with A x = b."""
         return np.asarray(SUBSTITUTE(self.factors, self.pivots, right)[0])
 
     def solve_transposed(self, right: Vector) -> Vector:

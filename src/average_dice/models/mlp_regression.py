@@ -21,6 +21,7 @@ from average_dice.models.learning_curves import LearningCurves
 from average_dice.models.mlp import MLP
 from average_dice.models.regression import (
     Fitted,
+    FittedAnew,
     Inputs,
     PreparedModel,
     RatioModel,
@@ -71,7 +72,7 @@ class MLPRegression(RatioModel):
         return self.train([regression], keys=keys, values_of=[value_of])
 
     def prepare(self, problem: Problem, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> PreparedModel:
-        return TrainedTogether(self, problem, regression, key, value_of)
+        return TrainedTogether(self, regression, key, value_of, problem)
 
     def train(
         self, regressions: Sequence[Regression], *, keys: Sequence[jax.Array], values_of: Sequence[ValueOf]
@@ -152,17 +153,11 @@ class MLPRegression(RatioModel):
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedTogether(PreparedModel):
+class TrainedTogether(FittedAnew):
     """Resamples train at once. A repeated episode keeps its number, so that it is either held out or trained on."""
 
     model: MLPRegression
     problem: Problem
-    regression: Regression
-    key: jax.Array
-    value_of: ValueOf
-
-    def fit(self) -> Fitted:
-        return self.model.fit(self.regression, key=self.key, value_of=self.value_of)
 
     def refit(self, resamples: Sequence[Resampled]) -> list[Fitted]:
         episodes = [one.resample.of_rows(self.problem.episode_index) for one in resamples]
@@ -186,6 +181,7 @@ class Scaled:
 
     @staticmethod
     def of(regression: Regression, standardise: bool, held_out: float) -> "Scaled":
+        """The scales of a regression, and its held-out rows."""
         mean, std = mean_and_std(regression.inputs) if standardise else (np.zeros(1), np.ones(1))
         unit = max(1.0, float(np.abs(regression.targets).max()) / LARGEST_TARGET)
         out = left_out(regression.episode, held_out)
@@ -193,9 +189,11 @@ class Scaled:
         return Scaled(regression, mean, std, unit, offset, out)
 
     def inputs(self, inputs: Inputs) -> Float[Array, "row input"]:
+        """Inputs as the network takes them."""
         return _single((inputs - self.mean) / self.std)
 
     def f(self, outputs: RowValues) -> RowValues:
+        """From the outputs of the network to f."""
         return self.unit * (self.offset + outputs)
 
     def held_out_error(self, f: RowValues) -> float:

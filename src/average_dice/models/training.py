@@ -49,6 +49,7 @@ class Sample(eqx.Module):
 
     @staticmethod
     def of(rows: Sequence[np.ndarray]) -> "Sample":
+        """From the rows of each copy, padded to one length."""
         counts = [len(one) for one in rows]
         padded = np.zeros((len(rows), max(counts)), np.int32)
         for copy, one in enumerate(rows):

@@ -40,6 +40,7 @@ class CategoricalPolicy:
         return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
     def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
+        """log π(a|s) of each row."""
         if actions.ndim != 1:
             raise PolicyError(
                 "the policy has discrete actions, the log has continuous ones. "
@@ -55,6 +56,7 @@ class CategoricalPolicy:
         return np.take_along_axis(log_probabilities, actions[:, None], axis=1)[:, 0]
 
     def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
+        """One action for each row."""
         cumulative = np.exp(self.log_probabilities(observations)).cumsum(axis=1)
         uniform = generator.random((len(observations), 1)) * cumulative[:, -1:]  # below the sum, also after rounding
         return (uniform >= cumulative).sum(axis=1)
@@ -62,6 +64,7 @@ class CategoricalPolicy:
     def weighted_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
+        """Every action with its probability; nothing is random."""
         probabilities = np.exp(self.log_probabilities(observations))
         actions = np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape)
         return actions, probabilities

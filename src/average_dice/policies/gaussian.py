@@ -35,6 +35,7 @@ class GaussianPolicy:
                 raise PolicyError(f"action {name} has shape {bound.shape}, log_std {self.log_std.shape}.")
 
     def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
+        """log π(a|s) of each row, a density."""
         if actions.ndim != 2 or actions.shape[1] != len(self.log_std):
             found = "discrete ones" if actions.ndim == 1 else f"actions of {actions.shape[1]} numbers"
             raise PolicyError(
@@ -46,12 +47,14 @@ class GaussianPolicy:
         return -0.5 * (standardised**2).sum(axis=1) - constant
 
     def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
+        """One unclipped action for each row."""
         noise = generator.standard_normal((len(observations), len(self.log_std)))
         return self._means(observations) + np.exp(self.log_std) * noise
 
     def weighted_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
+        """`num_draws` actions for each row, in pairs of opposite noise, with equal weights."""
         shape = (len(observations), -(-num_draws // 2), len(self.log_std))
         half = generator.standard_normal(shape)
         noise = np.concatenate([half, -half], axis=1)[:, :num_draws]

@@ -51,10 +51,12 @@ class Network:
 
     @property
     def num_inputs(self) -> int:
+        """The width of an observation."""
         return int(self.weights[0].shape[-1])
 
     @property
     def num_outputs(self) -> int:
+        """The number of outputs."""
         return int(self.weights[-1].shape[0])
 
     def __call__(self, observations: Observations) -> Float[np.ndarray, "row output"]:

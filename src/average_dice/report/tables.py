@@ -19,6 +19,7 @@ class CheckRow(NamedTuple):
 
 
 def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
+    """The checks as rows with a mark for their status."""
     return [
         CheckRow(MARKS[one["status"]], one["status"], one["description"], one["value"], one["good"]) for one in checks
     ]

@@ -52,6 +52,7 @@ class ExactMDP:
 
     @property
     def num_states(self) -> int:
+        """The number of states."""
         return len(self.start)
 
     @property

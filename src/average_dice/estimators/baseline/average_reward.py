@@ -18,7 +18,7 @@ OF_BEHAVIOUR = Note(NoteCode.BEHAVIOUR_VALUE, "the value of the behaviour policy
 
 @dataclass(frozen=True)
 class AverageReward(Estimator):
-    """Has no settings."""
+    """The mean reward of the log: what μ earns per step, undiscounted."""
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         return PreparedClosedForm(problem, _solve)

@@ -21,7 +21,7 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class BehaviourReturn(Estimator):
-    """Has no settings."""
+    """The discounted return of the logged episodes: what μ earns."""
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         return PreparedClosedForm(problem, _solve)

@@ -48,8 +48,10 @@ BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewar
 
 @dataclass(frozen=True)
 class Blend(Estimator):
-    """Critics with all `ridges` on random sets of `num_features` Fourier features, a set for each of the `weights`.
+    """Fitted Q, weighted DR and Average-DICE, blended by their estimated errors, in closed form.
 
+    Its critics have all `ridges` on random sets of `num_features` Fourier features, a set for each of the `weights` of
+    rows.
     If the TD errors of the first set depend on the step by more than `clock` standard errors, something unobserved
     depends on time: one more set of features then includes the step.
     `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.

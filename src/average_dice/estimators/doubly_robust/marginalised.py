@@ -22,7 +22,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class MarginalisedDoublyRobust(Estimator):
-    """Any method that weights rows, with any critic."""
+    """Marginalised doubly robust: a critic, corrected by TD errors weighted by the ratio of Average-DICE.
+
+    `ratio` is any method that weights rows, `critic` any method that learns q(s, a).
+    """
 
     ratio: Estimator = AverageDICE()
     critic: Estimator = FittedQ()

@@ -27,14 +27,17 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class DoublyRobust(Estimator):
-    """Products of ratios by decision, with any critic."""
+    """Doubly robust: a critic, corrected by TD errors weighted by products of importance ratios.
+
+    `critic` is any method that learns q(s, a).
+    """
 
     log_weights: LogWeights = by_decision
     critic: Estimator = FittedQ()
 
     @staticmethod
     def weighted() -> "DoublyRobust":
-        """The weights are those of weighted per-decision importance sampling."""
+        """Weighted doubly robust: DR with the products divided by their mean over episodes at each step."""
         return DoublyRobust(by_decision_normalised)
 
     @property

@@ -66,22 +66,22 @@ class ImportanceSampling(Estimator):
 
     @staticmethod
     def plain() -> "ImportanceSampling":
-        """IS."""
+        """IS: every episode weighted by its product of importance ratios."""
         return ImportanceSampling(by_episode)
 
     @staticmethod
     def per_decision() -> "ImportanceSampling":
-        """PDIS."""
+        """Per-decision IS: every reward weighted by the product of importance ratios up to it."""
         return ImportanceSampling(by_decision)
 
     @staticmethod
     def weighted() -> "ImportanceSampling":
-        """WIS."""
+        """Weighted IS: IS with the weights divided by their mean over episodes."""
         return ImportanceSampling(by_episode_normalised)
 
     @staticmethod
     def weighted_per_decision() -> "ImportanceSampling":
-        """WPDIS."""
+        """Weighted per-decision IS: PDIS with the weights divided by their mean over episodes at each step."""
         return ImportanceSampling(by_decision_normalised)
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:

@@ -81,7 +81,9 @@ class RatioRegression:
 
 @dataclass(frozen=True)
 class AverageDICE(Estimator):
-    """The default is the closed form on Fourier features with all our changes. The constructors make the other forms.
+    """Average-DICE on Fourier features: regression on state and step, in closed form, ridge by cross-validation.
+
+    This is the default, with all our changes. The constructors make the other forms.
 
     - `model`: the form of the conditional mean, and how it is fitted.
     - `labels`: the product of ratios, `self_normalised` or `plain`.
@@ -101,30 +103,33 @@ class AverageDICE(Estimator):
 
     @staticmethod
     def tabular() -> "AverageDICE":
-        """w(s) = c · the mean label over the visits of s, for observations that repeat."""
+        """Average-DICE on a table: w(s) = c · the mean label over the visits of s, for observations that repeat."""
         return AverageDICE(Table(), completion=as_logged, regress=ratio_on_state)
 
     @staticmethod
     def linear() -> "AverageDICE":
-        """w(s) = φ(s)ᵀθ on (1, s), solved."""
+        """Average-DICE, linear in the observation: w(s) = φ(s)ᵀθ on (1, s), in closed form."""
         return AverageDICE(Linear(), completion=as_logged, regress=ratio_on_state)
 
     @staticmethod
     def incremental() -> "AverageDICE":
-        """The same by the paper's updates, one transition at a time."""
+        """Average-DICE, linear in the observation, by the paper's updates: one transition at a time."""
         return AverageDICE(IncrementalLinear(), completion=as_logged, regress=ratio_on_state)
 
     @staticmethod
     def neural() -> "AverageDICE":
-        """A network on standardised states and steps, with the labels, completion and value of the default.
+        """Average-DICE with a network on state and step, stopped early by held-out episodes.
 
-        Training stops early, by the error on held-out episodes.
+        Its inputs are standardised. Its labels, completion and value are those of the default.
         """
         return AverageDICE(MLPRegression(standardise=True, held_out=0.2), regress=product_on_state_and_step)
 
     @staticmethod
     def paper() -> "AverageDICE":
-        """The paper's network, loss, scale and hyperparameters; the value with ρ, as in the authors' experiments."""
+        """Average-DICE as published: the paper's network, loss, scale and hyperparameters.
+
+        The value has the factor ρ, as in the authors' experiments.
+        """
         return AverageDICE(MLPRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
 
     @property

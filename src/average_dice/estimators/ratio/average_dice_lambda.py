@@ -35,8 +35,9 @@ STAYS = Note(NoteCode.TRUNCATION_STAYS, "the traces' weight after truncation sta
 
 @dataclass(frozen=True)
 class AverageDICELambda(Estimator):
-    """On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
+    """Average-DICE(λ): labels between COP-TD (λ = 0) and Average-DICE (λ = 1), in closed form.
 
+    On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
     A label has a finite variance if (γλ)² E[ρ²] < 1.
     More features and a smaller ridge have less bias, and more variance and cost.
     """

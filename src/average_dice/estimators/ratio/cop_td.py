@@ -32,7 +32,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class COPTD(TrainedEstimator):
-    """τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably."""
+    """COP-TD: a network for the ratio that balances the flow of states, with a target network.
+
+    τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably.
+    """
 
     hidden: tuple[int, ...] = (256, 256)
     learning_rate: float = 5e-3

@@ -22,8 +22,9 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class COPTDFeatures(Estimator):
-    """On `num_features` Fourier features of the state with penalty `ridge`.
+    """COP-TD on features: the ratio that balances the flow of states, in closed form.
 
+    On `num_features` Fourier features of the state with penalty `ridge`.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

@@ -24,7 +24,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class DiscountCorrection(Estimator):
-    """`ratio` regresses the label γᵗ on the state. It needs neither π nor μ."""
+    """The value of μ from logged states weighted by the discount: Average-DICE with all ratios 1.
+
+    `ratio` regresses the label γᵗ on the state; it needs neither π nor μ.
+    """
 
     ratio: AverageDICE = AverageDICE(completion=as_logged, regress=ratio_on_state)
 

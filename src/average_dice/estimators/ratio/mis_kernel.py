@@ -24,8 +24,9 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class KernelMIS(Estimator):
-    """w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w.
+    """Marginalised importance sampling with a kernel loss: the ratio of states, in closed form.
 
+    w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

@@ -24,8 +24,9 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True)
 class KernelMWL(Estimator):
-    """ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ.
+    """Minimax weight learning with a kernel loss: the ratio of states and actions, in closed form.
 
+    ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

@@ -81,32 +81,50 @@ class SaddlePoint(TrainedEstimator):
 
     @staticmethod
     def dual_dice() -> "SaddlePoint":
-        """DualDICE (Nachum, Chow, Dai & Li, 2019)."""
+        """DualDICE: a saddle point with a penalty on ζ.
+
+        (Nachum, Chow, Dai & Li, 2019.)
+        """
         return SaddlePoint(Game(0.0, 1.0, 0.0, positive=False, normalises=False))
 
     @staticmethod
     def gen_dice() -> "SaddlePoint":
-        """GenDICE (Zhang, Dai, Li & Schuurmans, 2020)."""
+        """GenDICE: a saddle point with a penalty on Q, ζ ≥ 0, normalised.
+
+        (Zhang, Dai, Li & Schuurmans, 2020.)
+        """
         return SaddlePoint(Game(1.0, 0.0, 0.0, positive=True, normalises=True))
 
     @staticmethod
     def gradient_dice() -> "SaddlePoint":
-        """GradientDICE (Zhang, Liu & Whiteson, 2020)."""
+        """GradientDICE: GenDICE with a ζ of any sign.
+
+        (Zhang, Liu & Whiteson, 2020.)
+        """
         return SaddlePoint(Game(1.0, 0.0, 0.0, positive=False, normalises=True))
 
     @staticmethod
     def best_dice() -> "SaddlePoint":
-        """BestDICE (Yang et al., 2020)."""
+        """BestDICE: a saddle point with rewards and a penalty on ζ, ζ ≥ 0, normalised.
+
+        (Yang et al., 2020.)
+        """
         return SaddlePoint(Game(0.0, 1.0, 1.0, positive=True, normalises=True), flow_normalised_pairs)
 
     @staticmethod
     def mwl() -> "SaddlePoint":
-        """Minimax weight learning (Uehara, Huang & Jiang, 2020)."""
+        """Minimax weight learning: a saddle point without a penalty.
+
+        (Uehara, Huang & Jiang, 2020.)
+        """
         return SaddlePoint(Game(0.0, 0.0, 0.0, positive=False, normalises=False))
 
     @staticmethod
     def mql() -> "SaddlePoint":
-        """Minimax Q learning (Uehara, Huang & Jiang, 2020): its value is that of Q."""
+        """Minimax Q learning: a saddle point with rewards; its value is that of Q.
+
+        (Uehara, Huang & Jiang, 2020.)
+        """
         return SaddlePoint(Game(0.0, 0.0, 1.0, positive=False, normalises=False), None)
 
     def train(

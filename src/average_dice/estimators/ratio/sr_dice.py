@@ -37,7 +37,10 @@ ENCODER_SHARE = 0.3  # of the steps of the successor features, as in the paper: 
 
 @dataclass(frozen=True)
 class SRDICE(TrainedEstimator):
-    """`encoder_steps` of stage 1 and `num_steps` of stage 2; the paper takes 30,000 and 100,000."""
+    """SR-DICE: a ratio that is linear in learnt features, by their successor features.
+
+    `encoder_steps` of stage 1 and `num_steps` of stage 2; the paper takes 30,000 and 100,000.
+    """
 
     hidden: tuple[int, ...] = (256, 256)
     num_features: int = 256
@@ -51,9 +54,8 @@ class SRDICE(TrainedEstimator):
     value: PairRule = plain_pairs
 
     def with_training(self, *, num_steps: int, num_checkpoints: int, **options: float) -> "Estimator":
-        encoder = max(1, round(ENCODER_SHARE * num_steps))
-        options = {"encoder_steps": encoder, **options}
-        return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
+        encoder = replace(self, encoder_steps=max(1, round(ENCODER_SHARE * num_steps)))
+        return TrainedEstimator.with_training(encoder, num_steps=num_steps, num_checkpoints=num_checkpoints, **options)
 
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None

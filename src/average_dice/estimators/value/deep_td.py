@@ -31,7 +31,10 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True)
 class DeepTD(TrainedEstimator):
-    """τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably."""
+    """Deep TD: a network for q(s, a), semi-gradient updates, a target network.
+
+    τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably.
+    """
 
     hidden: tuple[int, ...] = (256, 256)
     learning_rate: float = 3e-4

@@ -24,8 +24,9 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True)
 class EmphaticTD(Estimator):
-    """On `num_features` Fourier features of the state with penalty `ridge`.
+    """Emphatic TD for v(s), in closed form.
 
+    On `num_features` Fourier features of the state with penalty `ridge`.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

@@ -32,8 +32,9 @@ CONVERGED = 1e-5  # relative to the range of rewards; times 1 − γ, since abou
 
 @dataclass(frozen=True)
 class FittedQ(Estimator):
-    """On `num_features` Fourier features with penalty `ridge`, iterated until the values converge.
+    """Fitted Q evaluation: repeated regression, with targets kept within what rewards allow.
 
+    On `num_features` Fourier features with penalty `ridge`, until it converges or for `max_iterations`.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

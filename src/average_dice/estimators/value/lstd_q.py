@@ -20,8 +20,9 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True)
 class LSTDQ(Estimator):
-    """On `num_features` Fourier features with penalty `ridge`; values are clipped to the bounds of the rewards.
+    """LSTD-Q: the fixed point of off-policy TD for q(s, a), in closed form.
 
+    On `num_features` Fourier features with penalty `ridge`; values are clipped to the bounds of the rewards.
     More features and a smaller ridge have less bias, and more variance and cost.
     """
 

@@ -72,14 +72,17 @@ class Limit:
 
 
 def above(number: float, unit: str = "{:g}") -> Limit:
+    """Numbers above this one are beyond the limit."""
     return Limit(number, operator.gt, f"above {unit.format(number)}", f"at most {unit.format(number)}")
 
 
 def at_least(number: float, unit: str = "{:g}") -> Limit:
+    """This number and larger ones are beyond the limit."""
     return Limit(number, operator.ge, f"{unit.format(number)} or more", f"below {unit.format(number)}")
 
 
 def below(number: float, unit: str = "{:g}") -> Limit:
+    """Numbers below this one are beyond the limit."""
     return Limit(number, operator.lt, f"below {unit.format(number)}", f"at least {unit.format(number)}")
 
 
@@ -106,6 +109,7 @@ class Limits:
         return next(limit.good for limit in (self.weak, self.not_supported) if limit is not None)
 
     def status(self, number: float, evidence: Evidence) -> Status:
+        """The status of a number: the worst limit that it is beyond."""
         if self.significance is not None:
             distance = getattr(evidence.diagnostics, self.significance)
             if distance is None or distance < SIGNIFICANT:
@@ -145,9 +149,11 @@ class Rule:
 
     @property
     def good(self) -> str:
+        """In words, the values that are good."""
         return self.expected if self.limits is None else self.limits.good
 
     def number(self, evidence: Evidence) -> float | None:
+        """The number that is judged; None where it is not known."""
         if self.measure is not None:
             return self.measure(evidence)
         first: Any = getattr(evidence.diagnostics, self.reads[0])

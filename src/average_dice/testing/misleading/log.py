@@ -21,7 +21,9 @@ class Process(Protocol):
     """A process with a known value, which can be logged under μ and run under π."""
 
     @property
-    def discount(self) -> float: ...
+    def discount(self) -> float:
+        """γ."""
+        ...
 
     @property
     def truth(self) -> float:
