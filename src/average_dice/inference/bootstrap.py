@@ -23,11 +23,11 @@ from average_dice.problem import Problem
 from average_dice.progress import part, report
 from average_dice.resampling import Resample, ResampleBlock
 
-BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
-TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them …
-ROWS_TOGETHER = 100_000  # … as long as they have no more rows together: beyond it, memory counts more
-ROWS_AHEAD = 50_000  # with more rows, two groups with their features would take too much memory at once
-NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
+BLOCK = 25  # resamples with sums from one matrix product: more gain little, and take more memory
+TOGETHER = 6  # resamples refitted together in a thread, which reads the features of the log once for all of them,
+ROWS_TOGETHER = 100_000  # but with at most this many rows in all: more would take too much memory
+ROWS_AHEAD = 50_000  # up to this many rows, the next group is prepared ahead; two larger ones would need too much memory
+NUM_FEATURE_DRAWS = 4  # sets of random features, whose randomness the interval includes; each costs a preparation
 AT_ONCE = 10  # resamples that train together: few enough for the progress bar to move,
 ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once
 MOST_GROUPS = 50  # groups of episodes, left out one at a time: enough for the acceleration of BCa
