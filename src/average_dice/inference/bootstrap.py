@@ -26,7 +26,7 @@ from average_dice.resampling import Resample, ResampleBlock
 BLOCK = 25  # resamples with sums from one matrix product: more gain little, and take more memory
 TOGETHER = 6  # resamples refitted together in a thread, which reads the features of the log once for all of them,
 ROWS_TOGETHER = 100_000  # but with at most this many rows in all: more would take too much memory
-ROWS_AHEAD = 50_000  # up to this many rows, the next group is prepared ahead; two larger ones would need too much memory
+ROWS_AHEAD = 50_000  # up to this many rows the next group is prepared ahead; two larger ones would take too much memory
 NUM_FEATURE_DRAWS = 4  # sets of random features, whose randomness the interval includes; each costs a preparation
 AT_ONCE = 10  # resamples that train together: few enough for the progress bar to move,
 ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once

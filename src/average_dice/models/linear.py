@@ -73,7 +73,7 @@ class IncrementalLinear(RatioModel):
         if not 0.5 < self.power <= 1:
             raise SettingError(f"the updates converge for a power above 1/2 and at most 1, not {self.power}.")
         if not 0 < self.step_size <= 1 or self.delay <= 0:
-            raise SettingError("step_size must lie in (0, 1], and delay must be above zero.")
+            raise SettingError("the first step size must lie in (0, 1], and delay above zero.")
 
     def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         phi = self.features(regression.inputs)
