@@ -1,4 +1,4 @@
-# Everything from nothing: each target makes its own virtual environment first.
+# Each target creates the virtual environment that it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,42 +6,42 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-sc
 
 .PHONY: misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
-help:            ## what there is
+help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/core            ## set up, and run the recommended estimator on the embedded logs
+demo: $(VENV)/core            ## run the recommended estimator on the embedded logs
 	$(BIN)/average-dice demo
 
-test: $(VENV)/dev            ## set up, and run the tests, two at a time with a thread each
+test: $(VENV)/dev            ## run the tests, two at a time with one thread each
 	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-test-training: $(VENV)/train            ## set up PyTorch, and run the tests of training target policies
+test-training: $(VENV)/train            ## run the tests of training target policies, with PyTorch
 	$(BIN)/python -m pytest tests/tasks/test_ppo.py
 
-test-benchmark: $(VENV)/ray            ## set up Ray, and run the long tests and those of whole experiments, also on a cluster
+test-benchmark: $(VENV)/ray            ## run the slow tests and those of whole experiments, with Ray
 	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_cli.py
 	$(BIN)/python -m pytest tests/experiments/test_ray.py tests/experiments/test_smoke.py tests/experiments/test_executors.py
 
-test-browser: $(VENV)/browser            ## set up Playwright, and look at the report in Chromium, which must be installed
+test-browser: $(VENV)/browser            ## test the report in Chromium, which must be installed, with Playwright
 	REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/report/test_browser.py
 
-test-wheel: $(VENV)/core            ## build the wheel, and try it in an empty environment outside this folder
+test-wheel: $(VENV)/core            ## build the wheel, and test it in an empty environment outside this folder
 	$(BIN)/python tools/try_wheel.py
 
-try-pythons: $(VENV)/core            ## test-wheel on every supported Python here, with pinned and with newest versions
+try-pythons: $(VENV)/core            ## test-wheel on every installed Python, with pinned and with newest versions
 	$(BIN)/python tools/try_wheel.py --pythons all --newest
 
-test-pythons: $(VENV)/core            ## try-pythons, and the tests of estimators and data on each (up to an hour)
+test-pythons: $(VENV)/core            ## try-pythons, with the tests of estimators and data on each (up to an hour)
 	$(BIN)/python tools/try_wheel.py --pythons all --newest --tests
 
-check: $(VENV)/dev            ## lint, types, import contract, declared dependencies
+check: $(VENV)/dev            ## check style, types, imports and declared dependencies
 	$(BIN)/deptry src
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios to peers of the same run
+bench: $(VENV)/train            ## measure speed as ratios to peers in the same run, with PyTorch
 	$(BIN)/python speed/training_and_closed_form.py
 	$(BIN)/python speed/closed_forms.py
 	$(BIN)/python speed/against_pytorch.py
@@ -52,56 +52,56 @@ bench: $(VENV)/train            ## set up PyTorch, and measure speed as ratios t
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
 
-exact-errors: $(VENV)/dev            ## make the table of errors on exact MDPs again (minutes)
+exact-errors: $(VENV)/dev            ## compute docs/exact_errors.md (minutes)
 	$(BIN)/python tools/exact_errors.py
 
-screenshots: $(VENV)/browser            ## make the pictures of the report in the documentation again
+screenshots: $(VENV)/browser            ## make the screenshots of the report for the documentation
 	$(BIN)/python tools/screenshots.py
 
-coverage: $(VENV)/dev            ## how often intervals contain the truth on exact MDPs (an hour and a half; goes on where it stopped)
+coverage: $(VENV)/dev            ## compute docs/coverage.md (an hour and a half; continues after an interruption)
 	$(BIN)/python tools/interval_coverage.py
 
-misleading: $(VENV)/dev            ## evaluate logs that mislead, and make their page again (half an hour; goes on where it stopped)
+misleading: $(VENV)/dev            ## compute docs/misleading.md (half an hour; continues after an interruption)
 	$(BIN)/python tools/misleading.py
 
-steps: $(VENV)/dev            ## make the table of docs/recommended.md again (minutes)
+steps: $(VENV)/dev            ## compute the table of docs/recommended.md (minutes)
 	$(BIN)/python tools/steps.py
 
-tables: $(VENV)/dev            ## make the tables of estimators and rules again, in README.md and docs
+tables: $(VENV)/dev            ## write the tables of estimators and rules in README.md and docs
 	$(BIN)/python tools/estimator_tables.py
 	$(BIN)/python tools/rule_tables.py
 
-clean:            ## remove the virtual environment and what was built
+clean:            ## remove the virtual environment and the built documentation
 	rm -rf $(VENV) docs/_build
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Python 3.11 or newer is needed; say make PYTHON=python3.12, for example."; exit 1; }
-	@echo "Making a virtual environment in $(VENV) …"
+		|| { echo "Python 3.11 or newer is needed. Run make PYTHON=python3.12, for example."; exit 1; }
+	@echo "Creating a virtual environment in $(VENV) …"
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/core: $(VENV)/bin/python requirements/core.txt pyproject.toml
-	@echo "Installing what the library needs into $(VENV) (once; about a minute) …"
+	@echo "Installing the dependencies into $(VENV) (once; about a minute) …"
 	$(INSTALL) -r requirements/core.txt
 	$(INSTALL) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core requirements/dev.txt
-	@echo "Installing what the tests and checks need into $(VENV) (once; about a minute) …"
+	@echo "Installing the development tools into $(VENV) (once; about a minute) …"
 	$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
 $(VENV)/train: $(VENV)/dev requirements/train.txt
-	@echo "Installing what training needs: PyTorch and Stable-Baselines3 …"
+	@echo "Installing PyTorch and Stable-Baselines3 …"
 	$(INSTALL) -r requirements/train.txt
 	@touch $@
 
 $(VENV)/browser: $(VENV)/dev requirements/browser.txt
-	@echo "Installing what the browser tests need …"
+	@echo "Installing Playwright …"
 	$(INSTALL) -r requirements/browser.txt
 	@touch $@
 
 $(VENV)/ray: $(VENV)/dev requirements/ray.txt
-	@echo "Installing what running on Ray needs …"
+	@echo "Installing Ray …"
 	$(INSTALL) -r requirements/ray.txt
 	@touch $@

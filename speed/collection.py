@@ -12,7 +12,7 @@ SIZES, MAX_STEPS, ROUNDS = (4_000, 16_000), 100, 5
 
 
 def plain_loop(num_transitions: int) -> int:
-    """The obvious loop: one environment, one step at a time, whole episodes."""
+    """A plain loop: one environment, one step at a time, whole episodes."""
     behaviour = TASK.behaviour(target_policy(TASK.name))
     generator = np.random.default_rng(0)
     env = gymnasium.make(TASK.name, max_episode_steps=MAX_STEPS)

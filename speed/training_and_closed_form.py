@@ -3,7 +3,7 @@
 - Network training (2×256, batch 512): the time of the matrix products of a step, over the time of a step.
 - Feature regression at 100,000 transitions: the time of a whole fit, over the time of one ΦᵀΦ of the same size.
 
-Machines are shared and noisy: each number is the best of several interleaved rounds, and only ratios are meaningful.
+Machines are shared and noisy, so each number is the best of several interleaved rounds, and only ratios mean anything.
 """
 
 import time

@@ -15,7 +15,7 @@ from average_dice.testing.cases import CASES
 from average_dice.testing.conformance import with_shifted_rewards
 from average_dice.testing.exact_mdps import ALL
 
-EPISODES, SEEDS = 500, 2
+EPISODES, SEEDS = 500, 2  # more would be more precise, and take longer
 PAGE = Path(__file__).parents[1] / "docs" / "exact_errors.md"
 
 HEAD = f"""# Errors on exact MDPs

@@ -1,4 +1,4 @@
-"""How often intervals contain the truth, on exact MDPs: `make coverage`. It continues where it was stopped.
+"""Coverage of the intervals on exact MDPs: `make coverage`. It continues after an interruption.
 
 For every MDP, 1,000 logs of 50 episodes; on each, every closed form of `average_dice.testing.cases` with the interval
 that `evaluate` gives it. The results go into `results/coverage.parquet`, one row for each log and method; the table
@@ -30,9 +30,9 @@ from average_dice.testing.cases import CLOSED_FORMS
 from average_dice.testing.exact_mdps import ALL
 
 NUM_LOGS, NUM_EPISODES, NUM_RESAMPLES = 1_000, 50, 100
-BATCH = 10  # logs between two writes
-FEWEST = 200  # logs with an interval before a cell of the table is filled
-UNBIASED = 0.25  # standard deviations from the truth, at most
+BATCH = 10  # logs between two writes: an interruption loses fewer
+FEWEST = 200  # logs with an interval in a cell of the table: with fewer, the standard error of a share exceeds 1.5 %
+UNBIASED = 0.25  # standard deviations from the truth, at most: a smaller bias hardly changes the coverage
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "results" / "coverage.parquet"
 PAGE = ROOT / "docs" / "coverage.md"

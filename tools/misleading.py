@@ -2,7 +2,7 @@
 
 Each log misleads in its own way, and its true value is known exactly. Confidently wrong means: the verdict is
 "supported", and the truth lies outside of the interval by more than half of its half-width. The results go into
-`results/misleading.json`, log by log, and it continues where it was stopped. The table goes into `docs/misleading.md`,
+`results/misleading.json`, log by log; it continues after an interruption. The table goes into `docs/misleading.md`,
 beside the results at commit f29c81f (`results/misleading_before.json`), before there were checks for most of them.
 """
 

@@ -1,4 +1,4 @@
-"""The pictures of the report in the documentation: `make screenshots`. It needs Chromium and Playwright."""
+"""Screenshots of the report for the documentation: `make screenshots`. It needs Chromium and Playwright."""
 
 import shutil
 import tempfile

@@ -34,7 +34,7 @@ from average_dice.tasks import TASKS, find_task, target_policy, true_value
 PAGE = Path(__file__).parents[1] / "docs" / "recommended.md"
 LOGS = range(5)
 DEVELOPMENT_TASKS = [task for task in TASKS if task not in UNSEEN_TASKS]
-FLOOR = 1e-3
+FLOOR = 1e-3  # smaller relative errors count as this: the truth is not more precise
 
 closed = AverageDICE(FourierFeatures(), plain, as_logged, label_on_state, value=plain_value)
 scaled = replace(closed, regress=ratio_on_state)

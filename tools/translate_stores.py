@@ -89,14 +89,14 @@ def at_commit(commit: str, path: str) -> bytes:
 
 
 def identity(row: Row) -> tuple[Any, ...]:
-    """What a row is of, in today's names; without the seed."""
+    """The run that a row belongs to, in today's names, without the seed."""
     options = {OPTIONS.get(name, name): value for name, value in json.loads(row["options"]).items()}
     setting = (row["discount"], row["transitions"], row["max_steps"], row["noise"])
     return row["task"], row["estimator"], json.dumps(options, sort_keys=True), setting, row["log"]
 
 
 def keys_now(experiment: Experiment[Any], plan: Any) -> dict[tuple[Any, ...], str]:
-    """The key of each identity, as the code is now."""
+    """The key of each identity in the current code."""
     found = {}
     for job in experiment.jobs(plan):
         setting = (job.setting.discount, job.setting.transitions, job.setting.max_steps, job.setting.noise)
@@ -151,7 +151,7 @@ def renamed_diagnostics(text: str | None) -> str | None:
 
 
 def check(before: list[Row], after: pa.Table, keys: dict[tuple[Any, ...], str]) -> None:
-    """No row is lost, none is twice, and all numbers are the same. `repr` tells every two floats apart."""
+    """No row is lost or repeated, and all numbers are the same: `repr` differs for different floats."""
     found = {(row["unit"], row["seed"]): row for row in after.to_pylist()}
     assert len(found) == len(after) == len(before)
     assert {unit for unit, _ in found} == set(keys.values())

@@ -1,7 +1,7 @@
-"""Tries the package as it was installed: every public name, the data it ships, and the main commands.
+"""Tests the installed package: every public name, the shipped data, and the main commands.
 
-Run it with the Python of an environment that has the package and nothing but its declared dependencies, from a folder
-outside the checkout. It writes into the current folder.
+Run it with the Python of an environment that has only the package and its declared dependencies, from a folder outside
+the checkout. It writes into the current folder.
 """
 
 import subprocess
@@ -28,7 +28,7 @@ def main() -> None:
     print(f"average-dice {ad.__version__} on Python {sys.version.split()[0]}", flush=True)
     assert "site-packages" in package.parts, f"this is not an installed package: {package}"
     present = [name for name in EXTRAS if find_spec(name)]
-    assert not present, f"the environment should have the declared dependencies only, but has {present}"
+    assert not present, f"the environment must have only the declared dependencies, but also has {present}"
     for name in ad.__all__:
         getattr(ad, name)
 
@@ -49,7 +49,7 @@ def main() -> None:
     print(run("demo"))
     log, policy = str(package / "demo" / "CartPole-v1.parquet"), "CartPole-v1"
     run("validate", log)
-    common = ("evaluate", log, "--policy", policy, "--discount", "0.95", "--draws", "5")
+    common = ("evaluate", log, "--policy", policy, "--discount", "0.95", "--bootstrap", "5")
     run(*common, "--json", "result.json", "--report", "page.html")
     run("report", "result.json", "--out", "again.html")
     assert Path("page.html").read_text(encoding="utf-8") == Path("again.html").read_text(encoding="utf-8")

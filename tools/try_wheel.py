@@ -1,4 +1,4 @@
-"""Builds the sdist and the wheel, installs the wheel into empty environments outside the checkout, and tries it there.
+"""Builds the sdist and the wheel, installs the wheel into empty environments outside the checkout, and tests it there.
 
 python tools/try_wheel.py                           this Python, pinned versions
 python tools/try_wheel.py --pythons all --newest    every Python here, pinned and newest versions
@@ -23,7 +23,7 @@ TESTS = ("tests/estimators", "tests/data")
 
 
 def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> str:
-    """Runs a command apart from whatever Python settings are around; ends everything if it fails."""
+    """Runs a command without the Python settings of this environment. Exits if it fails."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         command, cwd=cwd, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -34,7 +34,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> str:
 
 
 def build(folder: Path) -> Path:
-    """The wheel. It must hold every tracked file of the package, and be the one that the sdist gives."""
+    """The wheel. It must contain every tracked file of the package, and equal the wheel built from the sdist."""
     run(sys.executable, "-m", "hatchling", "build", "--directory", folder / "direct")
     (wheel,) = (folder / "direct").glob("*.whl")
     (sdist,) = (folder / "direct").glob("*.tar.gz")
@@ -45,7 +45,7 @@ def build(folder: Path) -> Path:
     (again,) = (folder / "again").glob("*.whl")
     held, held_again = (set(zipfile.ZipFile(path).namelist()) for path in (wheel, again))
     if held != held_again:
-        sys.exit(f"the sdist gives another wheel; these differ: {sorted(held ^ held_again)}")
+        sys.exit(f"the wheel built from the sdist differs in these files: {sorted(held ^ held_again)}")
     tracked = run("git", "ls-files", "src/average_dice").split()
     if missing := [name for name in tracked if name.removeprefix("src/") not in held]:
         sys.exit(f"not in the wheel: {missing}")
@@ -53,7 +53,7 @@ def build(folder: Path) -> Path:
 
 
 def find_pythons() -> dict[str, Path]:
-    """Those that work, by version; pyenv's are found although its shims may not offer them."""
+    """Working interpreters by version, also those of pyenv that are not on the path."""
     found = {}
     for version in SUPPORTED:
         named = which(f"python{version}")
@@ -66,7 +66,7 @@ def find_pythons() -> dict[str, Path]:
 
 
 def install(python: Path, wheel: Path, folder: Path, newest: bool, extras: tuple[str, ...] = ()) -> Path:
-    """An environment with the wheel, what it declares, and `extras`; gives its Python."""
+    """Makes an environment with the wheel, its dependencies and `extras`. Returns its Python."""
     run(python, "-m", "venv", folder)
     pins = () if newest else ("--constraint", ROOT / "requirements" / "dev.txt")
     inside = folder / "bin" / "python"
@@ -77,7 +77,7 @@ def install(python: Path, wheel: Path, folder: Path, newest: bool, extras: tuple
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", choices=["this", "all"], default="this")
-    parser.add_argument("--newest", action="store_true", help="also with the newest versions that are allowed")
+    parser.add_argument("--newest", action="store_true", help="also test with the newest allowed versions")
     parser.add_argument("--tests", action="store_true", help="also run the tests of estimators and data")
     options = parser.parse_args()
     pythons = find_pythons() if options.pythons == "all" else {"this": Path(sys.executable)}

@@ -1,7 +1,7 @@
-"""compare: several policies on one log, with each other and with the behaviour policy that made it.
+"""compare: several policies on one log, with each other and with the behaviour policy.
 
-All of them are evaluated on the same bootstrap resamples: their values move together from resample to resample, and
-each difference is one of pairs.
+All of them are evaluated on the same bootstrap resamples, so their values change together from resample to resample,
+and the differences are paired.
 """
 
 import json
@@ -28,14 +28,14 @@ BEHAVIOUR = "behaviour"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The evaluation of each policy, and the differences between pairs: (one, other) → what one earns more."""
+    """The evaluation of each policy, and the differences between pairs: (one, other) → value of one minus the other."""
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[tuple[str, str], Difference]
 
     @property
     def best(self) -> str:
-        """The policy with the largest value, the behaviour policy among them."""
+        """The policy with the largest value, which may be the behaviour policy."""
         values = {name: _value(found) for name, found in self.evaluations.items()}
         first = next(iter(self.evaluations.values())).against_behaviour
         assert first is not None
@@ -99,14 +99,14 @@ def compare(
     seed: int = 0,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
-    """Which of the policies earns more, and is any of them better than what is done now?
+    """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """
     if not policies:
         raise SettingError("give at least one policy.")
     if BEHAVIOUR in policies:
-        raise SettingError(f"the name {BEHAVIOUR!r} stands for the policy that made the log: choose another.")
+        raise SettingError(f"the name {BEHAVIOUR!r} is reserved for the policy that made the log: choose another name.")
     if bootstrap < 2:
         raise SettingError("comparing policies takes at least two bootstrap resamples.")
     evaluations = {}

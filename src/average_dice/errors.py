@@ -1,17 +1,17 @@
-"""What can go wrong, as types. Every message says what was wrong, where, and what to do about it."""
+"""Errors. Every message says what happened, where, and what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class AverageDiceError(Exception):
-    """The base of every error that this library raises on purpose."""
+    """The base class of every error that this library raises on purpose."""
 
 
 class DatasetError(AverageDiceError, ValueError):
-    """A log that cannot be used as it is.
+    """An invalid log.
 
-    ``problems`` holds one sentence for each thing that is wrong; the message is all of them.
+    `problems` holds one sentence for each problem; the message is all of them.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -20,20 +20,20 @@ class DatasetError(AverageDiceError, ValueError):
 
 
 class PolicyError(AverageDiceError, ValueError):
-    """A policy, or a policy file, that cannot be used as it is or does not fit the log."""
+    """A policy or policy file that is invalid, or that does not match the log."""
 
 
 class SettingError(AverageDiceError, ValueError):
-    """A setting outside its range, or a name that nothing answers to."""
+    """A setting outside its range, or an unknown name."""
 
 
 class NotApplicable(AverageDiceError):
-    """A method needs something that this problem does not have; the message says what and why."""
+    """A method needs something that this problem does not have. The message says what."""
 
 
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """Within it, a package that is not installed is an error that names the extra to install."""
+    """Within this context, a missing package raises an error that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -49,15 +49,15 @@ NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}no difference, because "
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the log says about the policy: an estimate for each method asked for, and how far to trust it.
+    """The result of `evaluate`: an estimate by each requested method, and how far to trust it.
 
     `print` it, look at `recommended_estimate.value` and `verdict`, write it with `to_json` or `to_html`.
 
-    - `judged`: the estimate that the verdict is on; the recommended one, or the first that was asked for.
-    - `checks`: every diagnostic with what is good and whether it is.
+    - `judged`: the estimate that the verdict is about; the recommended one, or the first that was requested.
+    - `checks`: every check with its value, the good values, and its status.
     - `against_behaviour`: its value minus that of the behaviour policy, with its interval; without it,
       `no_difference` says why.
-    - `fits` and `replicates` are what the methods found and their values on bootstrap resamples; not in the JSON.
+    - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
     discount: float
@@ -80,11 +80,11 @@ class Evaluation:
 
     @property
     def recommended_estimate(self) -> Estimate | None:
-        """The estimate of the method that we recommend, if it was asked for."""
+        """The estimate of the recommended method, if it was requested."""
         return self.estimates.get(self.recommended)
 
     def with_command(self, command: str) -> "Evaluation":
-        """The same, with the command that made it, for the report."""
+        """The same evaluation with the command that made it, for the report."""
         return replace(self, command=command)
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,13 +164,13 @@ def evaluate(
     - `policy`: None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
-    - `level` of the intervals; `bootstrap`: the number of resamples, 0 for no intervals; `bootstrap_trained`: the same
-      for methods that train, which are trained anew on each.
-    - `features`: the two numbers of an observation that the map of states shows; its principal components if None.
+    - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
+      `bootstrap_trained`: the same for methods that train; each resample trains the method again.
+    - `features`: two dimensions of the observation for the map of states; principal components if None.
     - `starting` is called with the name of each method before it starts.
 
-    A method that the log or the policy cannot serve is reported with the reason and without a value. The verdict is on
-    the recommended estimate; where that was not asked for, on the first that is no baseline.
+    A method that is not applicable to the log or the policy has no value, and its note says why. The verdict is about
+    the recommended estimate or, if that was not requested, the first that is not a baseline.
 
     >>> evaluation = evaluate(data, policy, 0.95)  # doctest: +SKIP
     >>> print(evaluation)                          # doctest: +SKIP
@@ -230,7 +230,7 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One method on the log: prepared once, for its value, its interval and all that is asked later."""
+    """One method on the log: prepared once for its value, its interval and the difference from the behaviour policy."""
 
     method: Estimator
     estimate: Estimate
@@ -263,7 +263,7 @@ def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, k
         return f"{NO_DIFFERENCE}the method gives no value"
     number = settings.resamples_of(method)
     if replicates is None and number > 1 and not method.trains and problem.dataset.num_episodes > 1:
-        # its interval needed none
+        # its interval needed no resamples
         replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=run.prepared)
     if replicates is None:
         return f"{NO_DIFFERENCE}it takes two episodes and two bootstrap resamples, trained ones for methods that train"

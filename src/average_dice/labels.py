@@ -1,10 +1,10 @@
-"""Labels: what the ratio of a state is regressed on.
+"""Labels: the targets in the regression of the ratio on states.
 
 A state at step t carries the label y_t = γᵗ ∏_{k<t} ρ_k. Its two factors are separate choices here, both in log space:
 
 - the **product**, `plain` or `self_normalised`;
 - the **discount weight** γᵗ, alone (`as_logged`) or with the weight after truncation put on the last steps
-  (`HeldAtTruncation`). Where episodes are truncated at different lengths, both are divided by the uncensored share.
+  (`HeldAtTruncation`). If episodes are truncated at different lengths, both are divided by the uncensored share.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def plain(problem: Problem) -> Rows:
 
 
 def self_normalised(problem: Problem) -> Rows:
-    """log of ∏_{k<t} ρ_k over its mean at that step, taken over the episodes. No label exceeds their number."""
+    """log of ∏_{k<t} ρ_k over its mean over episodes at that step. No label exceeds the number of episodes."""
     return over_mean_at_step(problem, problem.log_product)
 
 
@@ -34,9 +34,9 @@ def over_mean_at_step(problem: Problem, log_product: Rows) -> Rows:
     """log of the product over its mean at that step; the product with the action at t (∏_{k≤t}) or without (∏_{k<t}).
 
     An episode that has terminated keeps its last product: E[∏_{k<min(t,T)} ρ_k] = 1 at every t, so dividing by the mean
-    is consistent. Leaving out terminated episodes would condition on survival. Where episodes are truncated at
-    different lengths, uncensored episodes are weighted up (see `Problem.log_uncensored_at_step`).
-    Where no episode has any weight left, the result is 0.
+    is consistent. Leaving out terminated episodes would condition on survival. If episodes are truncated at different
+    lengths, uncensored episodes are weighted up (see `Problem.log_uncensored_at_step`).
+    If no episode has any weight at a step, its products are 0.
     """
     data = problem.dataset
     uncensored = problem.log_uncensored_at_step
@@ -61,14 +61,15 @@ def as_logged(problem: Problem, log_product: Rows) -> Rows:
 class HeldAtTruncation:
     """log of γᵗ, plus the weight after the (last) truncation put on the `num_steps` steps before it.
 
-    An episode that is truncated after H steps would have gone on with the weight γᴴ ∏_{k<H} ρ_k. That weight is put on
-    the rows of the last L steps, all by one factor e, as if the process went on as it was there, terminations included.
-    e follows from the flow. The inflow Σ_truncated γᴴ ∏_{k<H} ρ_k equals the outflow e Σ_rows ∏_{k≤t} ρ_k (1 − γm).
+    An episode that is truncated after H steps would have continued with the weight γᴴ ∏_{k<H} ρ_k. That weight is put
+    on the rows of the last L steps, with one factor e, as if the process continued as in these steps, with
+    terminations.
+    e follows from the flow: the inflow Σ_truncated γᴴ ∏_{k<H} ρ_k equals the outflow e Σ_rows ∏_{k≤t} ρ_k (1 − γm).
     Without termination and with even weights, e = γᴴ / ((1 − γ) L). Rows of episodes that terminated in these steps
     count too: without them, termination would be missing from the continuation.
     """
 
-    num_steps: int = 10
+    num_steps: int = 10  # more steps average out noise, fewer are closer to the states after truncation
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:

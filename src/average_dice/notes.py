@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class NoteCode(StrEnum):
-    """What a note is about. The codes stand in the JSON and in result stores, so they do not change."""
+    """What a note is about. The codes are stored in JSON files and result stores, so they do not change."""
 
     NOT_APPLICABLE = "not-applicable"  # the method needs something that the log or the policy lacks
     NO_INTERVAL = "no-interval"  # why there is a value without an interval

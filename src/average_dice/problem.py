@@ -1,11 +1,11 @@
-"""Problem: one log, one policy, one discount, and what follows from them.
+"""Problem: one log, one policy, one discount, and the quantities derived from them.
 
-Everything that several methods share is computed here, once and only when it is asked for:
+Quantities that several methods share are computed here, once, when they are first used:
 
     ρ_t = π(a_t|s_t) / μ(a_t|s_t)
     log_product_t = Σ_{k<t} log ρ_k           a prefix sum within the episode; 0 at t = 0
 
-in float64 and in log space, so that products of hundreds of ratios neither overflow nor vanish.
+in float64 and in log space, so that products of hundreds of ratios neither overflow nor underflow.
 """
 
 from collections.abc import Callable, Hashable
@@ -23,10 +23,10 @@ from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.policies import CategoricalPolicy, Network, Policy
 from average_dice.policies.base import Observations, WeightedActions
 
-# A single ratio beyond this is a mistake in the log; below it, weights times ratios times rewards fit into float64.
+# A larger log ratio is an error in the log. Below it, weights times ratios times rewards fit into float64 (e^709).
 LARGEST_LOG_RATIO = 300.0
 
-# The lowest number that a highest log product is replaced by where all products are zero, so that −∞ − (−∞) is not NaN.
+# Replaces the highest log product if all products are zero: −∞ − (−∞) would be NaN.
 LOWEST_LOG_PRODUCT = np.finfo(np.float64).min
 
 Made = TypeVar("Made")
@@ -36,10 +36,10 @@ Episodes = Float[np.ndarray, " episode"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What would `policy` earn, discounted, judging by `dataset`?
+    """The question: what is the value of `policy` at this discount, according to `dataset`?
 
     Without a policy object, the log's `target_log_prob` is used; methods that need more than π at the logged actions
-    then raise `NotApplicable`. Where both are given, the policy object counts.
+    then raise `NotApplicable`. If both are given, the policy object is used.
     """
 
     dataset: LoggedDataset
@@ -92,7 +92,7 @@ class Problem:
                 f"the policy's actions are {actions.dtype} of shape {actions.shape}, the log's would be "
                 f"{data.action.dtype} of {expected}. Give the policy that belongs to this log."
             )
-        if not np.isfinite(actions).all() or not np.allclose(weights.sum(axis=1), 1, atol=1e-6):
+        if not np.isfinite(actions).all() or not np.allclose(weights.sum(axis=1), 1, atol=1e-6):  # float32
             raise PolicyError("the policy's weighted_actions must be finite, with weights that sum to one in each row.")
         return actions, weights
 
@@ -106,7 +106,7 @@ class Problem:
         if log_ratio[row] > LARGEST_LOG_RATIO:
             raise PolicyError(
                 f"{self.place(row)}: π is e^{log_ratio[row]:.0f} times as likely as μ to take the logged action. "
-                "No log can carry that: check both log-probabilities."
+                "One of the two log-probabilities must be wrong: check both."
             )
         return log_ratio
 
@@ -122,7 +122,7 @@ class Problem:
 
     @cached_property
     def log_product(self) -> Float[np.ndarray, " transition"]:
-        """Σ_{k<t} log ρ_k: what brought the episode to step t, without the action taken there."""
+        """Σ_{k<t} log ρ_k, of the actions before step t."""
         log_product = np.zeros(self.dataset.num_transitions)
         for start, length in zip(self.dataset.starts, self.dataset.lengths, strict=True):
             end = start + length
@@ -145,9 +145,9 @@ class Problem:
     def log_uncensored_at_step(self) -> Float[np.ndarray, " step"]:
         """log of the share of episodes not yet truncated at each step, had none terminated.
 
-        It is 0 where all are truncated at one length. This is the estimate of Kaplan and Meier: of the episodes that
+        It is 0 if all are truncated at one length. This is the estimator of Kaplan and Meier: of the episodes that
         reach step t and do not terminate there, those truncated right after it are censored, and the others are
-        weighted up for them. It presumes that truncation does not depend on what happened. Leaving out the truncated
+        weighted up for them. It assumes that truncation does not depend on what happened. Leaving out the truncated
         episodes instead would over-represent the terminated ones, which are never truncated.
         """
         data = self.dataset
@@ -172,13 +172,13 @@ class Problem:
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """What an average of rewards can be; after a termination all rewards are 0."""
+        """The bounds of an average of rewards; after a termination all rewards are 0."""
         low, high = float(self.dataset.reward.min()), float(self.dataset.reward.max())
         return (min(low, 0.0), max(high, 0.0)) if self.dataset.terminated.any() else (low, high)
 
     @property
     def flow(self) -> Float[np.ndarray, " transition"]:
-        """1 − γm, with m = 1 unless the step terminated: what a unit of weight on the row takes out of the flow.
+        """1 − γm, with m = 1 unless the step terminated: the part of the row's weight that leaves the flow.
 
         For the exact ratio w on any log, truncated or not, E_D[w ρ (1 − γm)] = 1 − γ.
         """
@@ -196,13 +196,13 @@ class Problem:
 
     @cached_property
     def episode_index(self) -> Int[np.ndarray, " transition"]:
-        """Which episode a row belongs to, counted 0, 1, 2, …"""
+        """The episode of each row, numbered 0, 1, 2, …"""
         return np.repeat(np.arange(self.dataset.num_episodes), self.dataset.lengths)
 
     def with_single_action(self) -> "Problem":
         """The log as a process without choices: one action, taken with certainty.
 
-        Every importance ratio is then 1, and π is the behaviour policy: what a method estimates on it is what μ earns.
+        Every importance ratio is then 1, and π is the behaviour policy: a method estimates the value of μ.
         """
         data = self.dataset
         certain = np.zeros(data.num_transitions)
@@ -216,9 +216,9 @@ class Problem:
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
 
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` gives, made once for each name and kept for as long as it is in use.
+        """The result of `make`, computed once for each name and kept as long as it is in use.
 
-        Methods with a part in common (the same features, the same critic) thus share it.
+        Methods with a common part (the same features, the same critic) share it in this way.
         """
         found: Made | None = self._made.get(name)
         if found is None:
@@ -230,5 +230,5 @@ class Problem:
         return np.bincount(self.episode_index, rows, self.dataset.num_episodes)
 
     def place(self, row: int) -> str:
-        """The row as a person would look it up."""
+        """The episode and step of a row, for messages."""
         return f"episode {self.dataset.episode[row]}, step {self.dataset.step[row]}"

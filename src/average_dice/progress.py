@@ -1,4 +1,4 @@
-"""Progress of long work: whoever does it reports, whoever wants to see it listens, and nothing in between knows."""
+"""Progress of long work: the work reports it, and a listener shows it. Code in between passes nothing on."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +10,14 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(done: int, total: int) -> None:
-    """Says how far the work is."""
+    """Reports how much of the work is done."""
     if (listener := _listener.get()) is not None:
         listener(done, total)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Within this context, `listener` hears every report."""
+    """Within this context, every report goes to `listener`."""
     token = _listener.set(listener)
     try:
         yield
@@ -27,7 +27,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def part(index: int, num_parts: int) -> Iterator[None]:
-    """Within this context, reports are of one part of the work; the parts are alike in size."""
+    """Within this context, reports are about one of `num_parts` equal parts of the work."""
     outer = _listener.get()
     if outer is None:
         yield

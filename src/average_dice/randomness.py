@@ -1,4 +1,4 @@
-"""One kind of randomness: every random number follows from a JAX key."""
+"""Randomness: every random number follows from a JAX key."""
 
 import jax
 import numpy as np
@@ -10,5 +10,5 @@ def generator_from(key: jax.Array) -> np.random.Generator:
 
 
 def key_name(key: jax.Array) -> bytes:
-    """The key as something that can be compared and hashed."""
+    """The key in a form that can be compared and hashed."""
     return np.asarray(jax.random.key_data(key)).tobytes()

@@ -1,7 +1,7 @@
-"""Resamples: episodes of a log drawn with replacement, as the bootstrap needs them.
+"""Bootstrap resamples: episodes of a log, sampled with replacement.
 
-A refit to a resample reuses what is known from the log: features of rows, importance ratios, and sums over the rows of
-each episode, Σ_rows left rightᵀ. A resample counts the sums of an episode as often as it contains the episode.
+A refit to a resample reuses results of the log: features of rows, importance ratios, and sums over the rows of each
+episode, Σ_rows left rightᵀ. The sums of an episode count as often as the resample contains the episode.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from average_dice.problem import Problem
 from average_dice.threads import in_threads
 
-# Sums by episode are kept if they take no more bytes than this; otherwise each resample forms its own from the rows.
+# Sums by episode are kept if they take no more memory than this (256 MiB); otherwise each resample sums over its rows.
 MOST_BYTES = 2**28
 
 # Cached columns of a problem that a resample can take over instead of computing them again.
@@ -81,7 +81,7 @@ class Resample:
 
 @dataclass(frozen=True, eq=False)
 class ResampleBlock:
-    """Resamples made together: sums over episodes are formed for all of them in one matrix product.
+    """Resamples made together: one matrix product computes the sums over episodes for all of them.
 
     `by_episode` holds the sums by episode. Blocks that are refitted one after the other share it, so that the sums are
     formed once, and are gone with the last of these blocks.

@@ -1,10 +1,10 @@
-"""select: which of several estimates to believe, from the data alone, with its reasons.
+"""select: chooses one of several estimates, from the data alone, and gives the reasons.
 
-Methods trade bias for variance, and a log shows the variance: refitted without a tenth of its episodes at a time (the
-jackknife by groups), each method moves by its standard error. The one with the widest interval is taken to have the
+Methods trade bias for variance, and a log shows the variance: refits without a tenth of the episodes at a time (the
+grouped jackknife) give the standard error of each method. The method with the widest interval is assumed to have the
 least bias. From the widest to the narrowest, a method whose interval does not overlap that of a wider one is rejected
 as biased, and the last that remains is chosen (after SLOPE, which stops at the first that does not overlap: Su, Srinath
-& Krishnamurthy, 2020). The rule cannot see a bias that all of them share.
+& Krishnamurthy, 2020). The rule cannot detect a bias that all of them share.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import REGISTRY, Estimator, find
 from average_dice.problem import Problem
 
-NUM_GROUPS = 10  # ten refits give the standard error to about a quarter
+NUM_GROUPS = 10  # ten refits give the standard error with a relative error of about a quarter
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen method with its value and standard error, and a line about each of the others."""
+    """The chosen method with its value and standard error, and the reason for or against each method."""
 
     chosen: str
     value: float
@@ -43,7 +43,7 @@ def select(
 ) -> Selection:
     """Chooses among estimators, by name as in `evaluate` or as a mapping of your own names to them.
 
-    `overlap`: intervals are so many standard errors to each side.
+    `overlap`: half-width of the intervals, in standard errors.
     """
     if isinstance(estimators, Mapping):
         methods = dict(estimators)

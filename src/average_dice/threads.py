@@ -10,6 +10,6 @@ Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The function of each item, in their order, a thread a core."""
+    """The function of each item, in order, with one thread per core."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, items))

@@ -48,21 +48,21 @@ def test_steps_are_counted_in_order_of_appearance_when_episodes_are_interleaved(
     [
         ({}, "either episode.*neither is given"),
         ({"episode": [0] * 5, "episode_ends": [4]}, "either episode.*both are given"),
-        ({"episode": [[0]] * 5}, r"episode must be one integer a row, but has shape \(5, 1\)"),
-        ({"episode_ends": [0, 0, 1, 0, 1]}, "looks like flags in numbers"),
-        ({"episode_ends": [4], "step": [0] * 5}, "step goes with episode"),
+        ({"episode": [[0]] * 5}, r"episode must be one integer per row, but has shape \(5, 1\)"),
+        ({"episode_ends": [0, 0, 1, 0, 1]}, "holds only 0 and 1"),
+        ({"episode_ends": [4], "step": [0] * 5}, "step cannot be combined with episode_ends"),
         ({"episode_ends": [2]}, "must include the last row"),
         ({"episode_ends": [5]}, "between 0 and 4"),
         ({"episode_ends": [True, True]}, "2 flags for 5 rows"),
         ({"episode_ends": ["a"]}, "boolean for each row"),
     ],
 )
-def test_episode_ends_that_make_no_sense(arguments, message):
+def test_invalid_episode_ends(arguments, message):
     with pytest.raises(ad.DatasetError, match=message):
         ad.LoggedDataset.from_arrays(**COLUMNS, **arguments)
 
 
-def test_plain_lists_are_welcome_and_one_number_may_stand_for_a_list():
+def test_plain_lists_and_single_numbers_instead_of_lists():
     log = ad.LoggedDataset.from_arrays(
         observation=[0.0, 1.0],
         action=[0.5, -0.5],
@@ -77,7 +77,7 @@ def test_plain_lists_are_welcome_and_one_number_may_stand_for_a_list():
     assert log.terminated.dtype == bool
 
 
-def test_what_data_frames_and_wrappers_bring():
+def test_vectors_of_data_frames_and_actions_of_wrappers():
     vectors = np.empty(2, object)
     vectors[:] = [np.array([0.0, 1.0]), np.array([1.0, 2.0])]
     log = ad.LoggedDataset.from_arrays(

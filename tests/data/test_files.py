@@ -1,4 +1,4 @@
-"""Parquet and npz, in and out: nothing lost, nothing executed, nothing half-written."""
+"""Parquet and npz files: nothing is lost, executed or half-written."""
 
 import os
 import pickle
@@ -107,7 +107,7 @@ def test_unreadable_files(tmp_path, suffix, content):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_cut_anywhere_is_an_error(small_log, tmp_path, suffix):
+def test_an_incomplete_file_is_an_error(small_log, tmp_path, suffix):
     path = tmp_path / f"log{suffix}"
     ad.write_dataset(small_log, path)
     whole = path.read_bytes()
@@ -117,7 +117,7 @@ def test_a_file_cut_anywhere_is_an_error(small_log, tmp_path, suffix):
             ad.read_dataset(path)
 
 
-def test_unknown_kinds_of_file_and_absent_ones(small_log, tmp_path):
+def test_unknown_kinds_of_file_and_missing_files(small_log, tmp_path):
     with pytest.raises(ad.DatasetError, match="unknown kind of file"):
         ad.read_dataset(tmp_path / "log.txt")
     with pytest.raises(ad.DatasetError, match="unknown kind of file"):
@@ -129,7 +129,7 @@ def test_unknown_kinds_of_file_and_absent_ones(small_log, tmp_path):
 
 
 class Trap:
-    """Pickled, this would leave a mark when it is read."""
+    """Unpickling this creates a file."""
 
     def __reduce__(self):
         return (open, ("trap-was-executed", "w"))
@@ -174,11 +174,11 @@ def test_metadata_that_is_no_object(small_log, tmp_path, text, suffix):
         ad.read_dataset(path)
 
 
-def test_a_column_that_is_there_twice(small_log, tmp_path):
+def test_a_column_that_occurs_twice(small_log, tmp_path):
     ad.write_dataset(small_log, tmp_path / "log.parquet")
     table = pq.read_table(tmp_path / "log.parquet")
     pq.write_table(table.append_column("reward", table.column("reward")), tmp_path / "log.parquet")
-    with pytest.raises(ad.DatasetError, match=r"log\.parquet"):
+    with pytest.raises(ad.DatasetError, match=r"log\.parquet: column reward occurs more than once"):
         ad.read_dataset(tmp_path / "log.parquet")
 
 

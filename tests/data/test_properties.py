@@ -1,4 +1,4 @@
-"""Whatever happens to the rows of a log, the answer is the same, or an error: never a silent NaN."""
+"""A log in another order or in parts gives the same answer; a corrupted one an error or a number, never NaN."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_one_corrupted_cell_gives_an_error_or_a_number(tmp_path_factory, name, r
         columns[name][row] = value
     try:
         table = pa.table(columns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # not even Arrow would hold it
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # Arrow cannot hold it
         table = pa.table(columns | {name: pa.array([str(cell) for cell in columns[name]])})
     path = tmp_path_factory.mktemp("corrupted") / "log.parquet"
     pq.write_table(table, path)
@@ -72,12 +72,12 @@ def test_one_corrupted_cell_gives_an_error_or_a_number(tmp_path_factory, name, r
         return
     for estimate in evaluation.estimates.values():
         assert estimate.value is None or np.isfinite(estimate.value)
-        assert estimate.value is not None or "not applicable" in estimate.notes[0]
+        assert estimate.value is not None or estimate.notes[0].code == ad.NoteCode.NOT_APPLICABLE
     json.dumps(evaluation.to_dict(), allow_nan=False)
 
 
 def _write_rows(path, columns):
-    """A part of a log, which need not be valid alone."""
+    """Writes part of a log, which need not be valid on its own."""
     if path.suffix == ".npz":
         np.savez(path, **columns)
     else:

@@ -1,4 +1,4 @@
-"""Every way a log can be wrong is an error that names the place and the remedy."""
+"""Every invalid log raises an error that names the row and the remedy."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def place(columns, row):
     return f"episode {columns['episode'][row]}, step {columns['step'][row]}: "
 
 
-def complaint(columns):
+def error_of(columns):
     with pytest.raises(ad.DatasetError) as caught:
         ad.LoggedDataset.from_columns(columns)
     return str(caught.value)
@@ -30,7 +30,7 @@ def middle(columns):
 @pytest.mark.parametrize("name", ["episode", "step", "observation", "action", "reward", "terminated", "truncated"])
 def test_missing_column(columns, name):
     columns[name] = None
-    assert f"missing column: {name}" in complaint(columns)
+    assert f"missing column: {name}" in error_of(columns)
 
 
 @pytest.mark.parametrize("name", ["observation", "next_observation", "reward", "behaviour_log_prob", "target_log_prob"])
@@ -38,19 +38,19 @@ def test_missing_column(columns, name):
 def test_number_that_is_none(columns, name, value):
     row = middle(columns)
     columns[name][row] = value
-    assert f"{place(columns, row)}{name}" in complaint(columns)
+    assert f"{place(columns, row)}{name}" in error_of(columns)
 
 
 def test_the_position_within_a_vector_is_named(columns):
     row = middle(columns)
     columns["observation"][row, 2] = np.nan
-    assert f"{place(columns, row)}observation[2] is nan" in complaint(columns)
+    assert f"{place(columns, row)}observation[2] is nan" in error_of(columns)
 
 
 def test_action_that_mu_never_takes(columns):
     row = middle(columns)
     columns["behaviour_log_prob"][row] = -np.inf
-    assert f"{place(columns, row)}behaviour_log_prob is -inf: the behaviour policy gives" in complaint(columns)
+    assert f"{place(columns, row)}behaviour_log_prob is -inf: the behaviour policy gives" in error_of(columns)
 
 
 def test_action_that_pi_never_takes_is_fine(columns):
@@ -63,42 +63,43 @@ def test_ragged_observation(columns):
     ragged = columns["observation"].tolist()
     ragged[row] = ragged[row][:-1]
     columns["observation"] = ragged
-    assert f"{place(columns, row)}observation has 4 numbers where other rows have 5" in complaint(columns)
+    assert f"{place(columns, row)}observation has 4 numbers where other rows have 5" in error_of(columns)
 
 
 def test_observations_of_another_size_than_next_observations(columns):
     columns["observation"] = columns["observation"][:, :-1]
-    assert "observation has 4 numbers and next_observation 5" in complaint(columns)
+    assert "observation has 4 numbers and next_observation 5" in error_of(columns)
 
 
 def test_gap(columns):
     row = middle(columns)
     columns = {name: np.delete(values, row, axis=0) for name, values in columns.items()}
-    assert f"{place(columns, row)}the step before is {columns['step'][row] - 2}" in complaint(columns)
+    before = columns["step"][row] - 2
+    assert f"{place(columns, row)}rows are missing: the row before has step {before}" in error_of(columns)
 
 
 def test_episode_that_starts_late(columns):
     columns = {name: values[1:] for name, values in columns.items()}
-    assert f"{place(columns, 0)}the episode starts at step 1 instead of 0" in complaint(columns)
+    assert f"{place(columns, 0)}the episode starts at step 1 instead of 0" in error_of(columns)
 
 
 def test_repeat(columns):
     row = middle(columns)
     columns = {name: np.insert(values, row, values[row], axis=0) for name, values in columns.items()}
-    assert f"{place(columns, row)}the row is there twice" in complaint(columns)
+    assert f"{place(columns, row)}the row occurs twice" in error_of(columns)
 
 
 @pytest.mark.parametrize("flag", ["terminated", "truncated"])
 def test_episode_that_continues_after_its_end(columns, flag):
     row = middle(columns)
     columns[flag][row] = True
-    assert f"{place(columns, row)}the episode continues after {flag}" in complaint(columns)
+    assert f"{place(columns, row)}the episode continues after {flag}" in error_of(columns)
 
 
 def test_episode_without_an_end(columns):
     row = int(columns["terminated"].argmax())
     columns["terminated"][row] = False
-    assert f"{place(columns, row)}the episode ends here but is neither terminated nor truncated" in complaint(columns)
+    assert f"{place(columns, row)}the episode ends here but is neither terminated nor truncated" in error_of(columns)
 
 
 def test_both_flags_on_the_last_row_are_fine(columns):
@@ -109,7 +110,7 @@ def test_both_flags_on_the_last_row_are_fine(columns):
 def test_rows_that_do_not_follow_each_other(columns):
     row = middle(columns)
     columns["next_observation"][row] += 0.01
-    assert f"{place(columns, row)}next_observation is not the observation of the next row" in complaint(columns)
+    assert f"{place(columns, row)}next_observation is not the observation of the next row" in error_of(columns)
 
 
 def test_rounding_of_the_next_observation_is_forgiven(columns):
@@ -121,7 +122,7 @@ def test_rounding_of_the_next_observation_is_forgiven(columns):
 def test_positive_log_probability_of_a_discrete_action(columns, name):
     row = middle(columns)
     columns[name][row] = 0.25
-    assert f"{place(columns, row)}{name} is 0.25, above zero" in complaint(columns)
+    assert f"{place(columns, row)}{name} is 0.25, above zero" in error_of(columns)
 
 
 def test_positive_log_density_of_a_continuous_action_is_fine(columns):
@@ -133,14 +134,14 @@ def test_positive_log_density_of_a_continuous_action_is_fine(columns):
 def test_negative_discrete_action(columns):
     row = middle(columns)
     columns["action"][row] = -1
-    assert f"{place(columns, row)}action is -1" in complaint(columns)
+    assert f"{place(columns, row)}action is -1" in error_of(columns)
 
 
 def test_flag_that_is_neither_true_nor_false(columns):
     row = middle(columns)
     columns["terminated"] = columns["terminated"].astype(int)
     columns["terminated"][row] = 2
-    assert f"{place(columns, row)}terminated is 2" in complaint(columns)
+    assert f"{place(columns, row)}terminated is 2" in error_of(columns)
 
 
 def test_flags_in_numbers_are_never_used_as_positions(columns):
@@ -152,40 +153,40 @@ def test_flags_in_numbers_are_never_used_as_positions(columns):
 
 
 def test_empty(columns):
-    assert "the log is empty" in complaint({name: values[:0] for name, values in columns.items()})
+    assert "the log is empty" in error_of({name: values[:0] for name, values in columns.items()})
 
 
 def test_columns_of_different_lengths(columns):
     columns["reward"] = columns["reward"][:-1]
-    assert "columns differ in length" in complaint(columns)
+    assert "columns differ in length" in error_of(columns)
 
 
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("episode", lambda v: v.astype(float), "episode must be one integer a row"),
-        ("episode", lambda v: v.astype(np.uint64) + np.uint64(2**63), "beyond 64-bit"),
-        ("reward", lambda v: v.astype(str), "reward must be one number a row"),
+        ("episode", lambda v: v.astype(float), "episode must be one integer per row"),
+        ("episode", lambda v: v.astype(np.uint64) + np.uint64(2**63), "too large for 64-bit"),
+        ("reward", lambda v: v.astype(str), "reward must be one number per row"),
         ("reward", lambda v: np.array(1.0), "reward must have one value for each transition"),
         ("reward", lambda v: 1.0, "reward must have one value for each transition"),
-        ("reward", lambda v: v[:, None], "reward must be one number a row"),
+        ("reward", lambda v: v[:, None], "reward must be one number per row"),
         ("reward", lambda v: [[1.0], *v[1:].tolist()], "reward has rows of different shapes"),
         ("terminated", lambda v: v.astype(str), "terminated must be true or false"),
-        ("observation", lambda v: v.astype(str), "observation must be one list of numbers a row"),
+        ("observation", lambda v: v.astype(str), "observation must be one list of numbers per row"),
         ("observation", lambda v: v[:, :0], "empty list"),
-        ("action", lambda v: v.astype(str), "action must be one integer a row"),
-        ("action", lambda v: np.stack([v, v], axis=1), "action must be one integer a row"),
+        ("action", lambda v: v.astype(str), "action must be one integer per row"),
+        ("action", lambda v: np.stack([v, v], axis=1), "action must be one integer per row"),
     ],
 )
 def test_columns_of_the_wrong_kind(columns, name, values, message):
     columns[name] = values(columns[name])
-    assert message in complaint(columns)
+    assert message in error_of(columns)
 
 
 def test_everything_that_is_wrong_is_said_at_once_with_its_count(columns):
     columns["reward"][1:4] = np.nan
     columns["action"][0] = -3
-    text = complaint(columns)
+    text = error_of(columns)
     assert "action is -3" in text
     assert "reward is nan" in text
     assert "(2 more like it)" in text

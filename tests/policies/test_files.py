@@ -1,4 +1,4 @@
-"""Policy files: what is saved is what is loaded, and everything else is an error."""
+"""Policy files: a saved policy is loaded unchanged, and every invalid file is an error."""
 
 import pickle
 
@@ -74,13 +74,13 @@ def test_single_precision_files_are_read_in_double(tmp_path):
         ({}, {"observation.std": np.zeros(3)}, "above zero"),
     ],
 )
-def test_files_that_are_wrong(tmp_path, metadata, changes, message):
+def test_invalid_files(tmp_path, metadata, changes, message):
     save_file(tensors(**changes), tmp_path / "policy.safetensors", METADATA | metadata)
     with pytest.raises(ad.PolicyError, match=rf"policy\.safetensors: .*{message}"):
         ad.load_policy(tmp_path / "policy.safetensors")
 
 
-def test_files_that_are_none(tmp_path):
+def test_missing_and_unreadable_files(tmp_path):
     with pytest.raises(ad.PolicyError, match="no such file"):
         ad.load_policy(tmp_path / "policy.safetensors")
     for content in (b"", b"nonsense", pickle.dumps({"layers": 1})):

@@ -12,7 +12,7 @@ GENERATOR = np.random.default_rng(5)
 
 
 def forward(network, x):
-    """The network, written again, one row at a time."""
+    """A second implementation of the network, one row at a time."""
     activate = {"tanh": np.tanh, "relu": lambda z: z * (z > 0)}[network.activation]
     h = (x - network.mean) / network.std
     for index, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
@@ -72,13 +72,13 @@ def test_mean_over_discrete_actions_is_exact():
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_mean_over_continuous_actions_converges_and_uses_common_draws():
+def test_mean_over_continuous_actions_is_exact_for_linear_functions():
     policy = GaussianPolicy(lambda observations: observations[:, :2], np.log([0.5, 2.0]))
     linear = lambda observations, actions: actions[:, 0] + actions[:, 1]  # noqa: E731
     found = mean_over_actions(policy, linear, OBSERVATIONS, num_draws=4000, generator=np.random.default_rng(0))
     error = found - OBSERVATIONS[:, :2].sum(axis=1)
     assert np.abs(error).max() < 4 * np.sqrt(4.25 / 4000)
-    np.testing.assert_allclose(error, error[0], atol=1e-12)  # the same noise in every row
+    np.testing.assert_allclose(error, error[0], atol=1e-12)  # opposite noise cancels
 
 
 def test_mixture_with_uniform():
@@ -88,7 +88,7 @@ def test_mixture_with_uniform():
     np.testing.assert_allclose(np.exp(mixed.log_probabilities(OBSERVATIONS)), expected, rtol=1e-13)
 
 
-def test_mixture_with_nothing_keeps_impossible_actions_impossible():
+def test_mixture_without_uniform_actions_keeps_probabilities_of_zero():
     policy = ad.CategoricalPolicy(lambda observations: np.tile([0.0, -np.inf], (len(observations), 1)))
     assert np.exp(mixed_with_uniform(policy, 0.0).log_probabilities(OBSERVATIONS))[0].tolist() == [1.0, 0.0]
 
@@ -132,6 +132,6 @@ def test_scales_out_of_range(scale):
         (lambda: GaussianPolicy(network(2), np.zeros(2), low=np.zeros(3)), "action low"),
     ],
 )
-def test_policies_that_do_not_fit(attempt, message):
+def test_policies_that_do_not_match_the_log(attempt, message):
     with pytest.raises(ad.PolicyError, match=message):
         attempt()

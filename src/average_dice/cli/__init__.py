@@ -7,7 +7,7 @@ from average_dice.cli.signals import Stopped, leave, take_signals
 
 
 def main() -> None:
-    """The entry point: errors that we understand are one line and exit code 2, signals one line and 130 or 143."""
+    """The entry point. Expected errors exit with code 2 and signals with 130 or 143, both without a traceback."""
     try:
         take_signals()
         _run()

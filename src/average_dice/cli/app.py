@@ -1,4 +1,4 @@
-"""The application, and what its commands share."""
+"""The application, and the helpers that its commands share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
     from average_dice.policies import CategoricalPolicy, GaussianPolicy
 
-# Everything heavy is imported inside the commands: `average-dice --help` must answer at once.
+# Commands import large modules when they run, so that `average-dice --help` answers at once.
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="What would a new policy earn, judging by logged data alone?\n\n"
-    "Try `average-dice demo`, then `average-dice evaluate LOG --policy FILE --discount 0.95`.",
+    help="Estimates what a new policy would earn, from logged data alone.\n\n"
+    "Start with `average-dice demo`, then `average-dice evaluate LOG --policy FILE --discount 0.95`.",
 )
+
+Logs = Annotated[
+    list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several files with parts of it.")
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -43,7 +47,7 @@ def _options(
 
 
 def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
-    """A policy file; or a task's name, which stands for its shipped policy."""
+    """The policy in a file, or the shipped policy of a task."""
     from average_dice.policies import load_policy
     from average_dice.tasks.shipped import target_policy
     from average_dice.tasks.task import TASKS
@@ -51,7 +55,7 @@ def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
     if str(given) in TASKS:
         return target_policy(str(given))
     if not Path(given).exists() and not Path(given).suffix:
-        raise SettingError(f"{given}: neither a policy file nor a task. Tasks are {', '.join(TASKS)}.")
+        raise SettingError(f"{given}: neither a policy file nor a task. The tasks are {', '.join(TASKS)}.")
     return load_policy(given)
 
 
@@ -63,15 +67,15 @@ def make_console() -> "Console":
 
 
 @contextmanager
-def training(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
-    """A progress bar that moves while a method trains; gives the function that names the method."""
+def progress_bar(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
+    """A progress bar of the work within this context. Gives a function that sets its title and starts it again."""
     from rich.progress import Progress, TimeElapsedColumn
 
     from average_dice.progress import listening
 
     columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
-    since_the_start = 1e9  # seconds: units may be minutes apart, and the last half minute says nothing of them
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=since_the_start) as progress:
+    whole_run = 1e9  # seconds: the speed is measured over the whole run, because one job may take minutes
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=whole_run) as progress:
         task = progress.add_task("", total=None)
 
         def starting(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The command that runs the experiments."""
+"""The command benchmark: runs experiments."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from average_dice.cli.app import app, make_console, training
+from average_dice.cli.app import app, make_console, progress_bar
 from average_dice.errors import needs_extra
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WithExperiments(TyperCommand):
-    """Its help lists the experiments. They are imported only then: `average-dice --help` must answer at once."""
+    """Its help lists the experiments, which are imported only then: `average-dice --help` answers at once."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from average_dice.experiments.registry import ANALYSES
@@ -30,13 +30,13 @@ class WithExperiments(TyperCommand):
 
 @app.command(cls=WithExperiments)
 def benchmark(
-    experiment: Annotated[str, typer.Argument(help="The name of an experiment, as listed above.")],
-    out: Annotated[Path, typer.Option(help="The folder of results. Runs that are there already are not repeated.")],
+    experiment: Annotated[str, typer.Argument(help="Name of an experiment, as listed above.")],
+    out: Annotated[Path, typer.Option(help="Folder of results. Finished runs in it are not repeated.")],
     preset: Annotated[str, typer.Option(help="smoke, standard, paper, or your own TOML file.")] = "standard",
-    executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray.")] = "local",
-    processes: Annotated[int | None, typer.Option(help="Local processes. Default: one a core.", min=1)] = None,
-    address: Annotated[str | None, typer.Option(help="A Ray cluster to join. Default: start one here.")] = None,
-    summary: Annotated[bool, typer.Option("--summary", help="Only show the results so far.")] = False,
+    executor: Annotated[str, typer.Option(help="local (processes on this machine) or ray.")] = "local",
+    processes: Annotated[int | None, typer.Option(help="Local processes. Default: one per core.", min=1)] = None,
+    address: Annotated[str | None, typer.Option(help="Ray cluster to join. Default: a new one here.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Show the results so far, and run nothing.")] = False,
 ) -> None:
     """Runs an experiment and draws its figures. The same command continues an interrupted run.
 
@@ -74,6 +74,6 @@ def _run(console: "Console", experiment: "Experiment[Any]", plan: Any, out: Path
         shown = f"{job.task}, log {job.log}, {last['estimator']}: {value}, truth {last['truth']:.4g}"
         console.print(shown, style="dim")
 
-    with training(console, timed=True) as starting:
+    with progress_bar(console, timed=True) as starting:
         starting(title)
         run_experiment(experiment, plan, out, executor, on_finished)

@@ -1,7 +1,8 @@
-"""All the commands. Each module adds its own, in the order in which --help shows them."""
+"""All commands. Each module adds its own, in the order of --help."""
 
 # isort: off
-from average_dice.cli import evaluating  # noqa: F401
+from average_dice.cli import evaluation  # noqa: F401
+from average_dice.cli import inspection  # noqa: F401
 from average_dice.cli import tasks  # noqa: F401
 from average_dice.cli import benchmark  # noqa: F401
 # isort: on

@@ -1,11 +1,11 @@
-"""SIGINT and SIGTERM end a command with one line, whatever the process inherited.
+"""SIGINT and SIGTERM end a command with one line, also where the process inherited an ignored SIGINT.
 
-A shell starts its background jobs with SIGINT ignored, and Python leaves it so: `kill -INT` would do nothing. A command
-takes both signals from its first line on. Files are written whole or not at all, so that nothing is left half done.
+A shell starts its background jobs with SIGINT ignored, and Python does not change that: `kill -INT` would do nothing.
+So a command handles both signals from its first line on. Files are written whole or not at all.
 
-Python may lose what a handler raises: in destructors, in callbacks, and above all while compiled modules are imported,
-where it may even abort the process (9 of 100 signals at random moments of the first five seconds were lost). So nothing
-is raised during an import, and a timer tries again until the exception arrives.
+Python may lose an exception that a handler raises: in destructors, in callbacks, and while compiled modules are
+imported, where it may even abort the process (9 of 100 signals at random moments of the first five seconds were lost).
+So nothing is raised during an import, and a timer raises again until the exception arrives.
 """
 
 import signal
@@ -17,12 +17,12 @@ MESSAGES = {
     signal.SIGINT: "interrupted: the command stopped and left no half-written file.",
     signal.SIGTERM: "terminated: the command stopped and left no half-written file.",
 }
-AGAIN_AFTER = 0.2  # seconds
+RETRY_AFTER = 0.2  # seconds: a user hardly notices the wait, and the retries take hardly any time
 HAS_TIMER = hasattr(signal, "setitimer")
 
 
 class Stopped(BaseException):
-    """A signal asked the command to stop. Like KeyboardInterrupt it is no `Exception`, so that nothing catches it."""
+    """A signal stops the command. It is not an `Exception`, so that no handler of exceptions catches it."""
 
     def __init__(self, number: signal.Signals) -> None:
         self.number = number
@@ -37,7 +37,7 @@ def take_signals() -> None:
 
 
 def leave(stopped: Stopped) -> NoReturn:
-    """Ends the process with one line and the usual exit code; a second signal meanwhile ends it at once."""
+    """Ends the process with one line and the usual exit code. A second signal ends it at once."""
     if HAS_TIMER:
         signal.setitimer(signal.ITIMER_REAL, 0)
     for number in MESSAGES:
@@ -55,7 +55,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
     if HAS_TIMER:
         signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, AGAIN_AFTER, AGAIN_AFTER)
+        signal.setitimer(signal.ITIMER_REAL, RETRY_AFTER, RETRY_AFTER)
     if not HAS_TIMER or not _importing(frame):
         raise asked
 
@@ -69,7 +69,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _arrived(handled: BaseException | None) -> bool:
-    """Whether the main thread is cleaning up after `Stopped`: it must not be disturbed."""
+    """Whether the main thread already handles `Stopped`; it must not be raised again then."""
     while handled is not None:
         if isinstance(handled, Stopped):
             return True
@@ -78,6 +78,6 @@ def _arrived(handled: BaseException | None) -> bool:
 
 
 def _ignore_stopped(unraisable: "sys.UnraisableHookArgs") -> None:
-    """What was lost in a destructor or a callback comes again."""
+    """Prints nothing for a `Stopped` that a destructor or callback lost: the timer raises it again."""
     if not isinstance(unraisable.exc_value, Stopped):
         sys.__unraisablehook__(unraisable)

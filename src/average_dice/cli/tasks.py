@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from average_dice.cli.app import app, find_policy, make_console, training
+from average_dice.cli.app import app, find_policy, make_console, progress_bar
 from average_dice.errors import needs_extra
 from average_dice.files import check_writable
 
-TaskName = Annotated[str, typer.Argument(help="The name of a task; `average-dice tasks` lists them.")]
+TaskName = Annotated[str, typer.Argument(help="Name of a task; `average-dice tasks` lists them.")]
 SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 PolicyOption = Annotated[
     Path | None,
-    typer.Option(help="A policy file or the name of a task. Default: the shipped policy of the task."),
+    typer.Option(help="Policy file, or name of a task. Default: the shipped policy of the task."),
 ]
 
 
@@ -38,9 +38,9 @@ def tasks() -> None:
     console = make_console()
     console.print(table)
     console.print(
-        "\nnoise: of the behaviour policy, as a share of uniform actions (discrete) or a factor on the variance "
-        "(continuous). return: mean return of the target policy, with its standard error. γ: its true value J(π) at "
-        "that discount.",
+        "\nnoise: of the behaviour policy, as the share of uniform actions (discrete) or the factor on the variance "
+        "(continuous). return: mean return of the target policy, with its standard error. γ: true value J(π) of the "
+        "target policy at that discount.",
         style="dim",
     )
 
@@ -48,12 +48,12 @@ def tasks() -> None:
 @app.command()
 def collect(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="The .parquet or .npz file to write.")],
-    transitions: Annotated[int, typer.Option(help="Least number of transitions, in whole episodes.")] = 4_000,
-    max_steps: Annotated[int, typer.Option(help="Truncate episodes after so many steps.", max=1_000_000)] = 100,
+    out: Annotated[Path, typer.Option(help="Log file to write, .parquet or .npz.")],
+    transitions: Annotated[int, typer.Option(help="Least number of transitions. Episodes stay whole.")] = 4_000,
+    max_steps: Annotated[int, typer.Option(help="Truncate episodes after this many steps.", max=1_000_000)] = 100,
     noise: Annotated[
         float | None,
-        typer.Option(help="Share of uniform actions, or factor on the variance. Default: that of the task."),
+        typer.Option(help="Share of uniform actions, or factor on the variance. Default: as in `average-dice tasks`."),
     ] = None,
     policy: PolicyOption = None,
     seed: SeedOption = 0,
@@ -70,7 +70,7 @@ def collect(
     check_suffix(out)
     check_writable(out)
     console = make_console()
-    with training(console) as starting:
+    with progress_bar(console) as starting:
         starting(f"collecting {task}")
         log = collect_log(
             found,
@@ -91,14 +91,14 @@ def truth(
     task: TaskName,
     discount: Annotated[
         list[float] | None,
-        typer.Option(help="Discount γ; may be given several times. Default: five discounts."),
+        typer.Option(help="Discount factor γ. Repeat it for several. Default: those of `average-dice tasks`."),
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of on-policy episodes.")] = 1_000,
     policy: PolicyOption = None,
     seed: SeedOption = 0,
-    json: Annotated[Path | None, typer.Option(help="Also write the values to this JSON file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the values to this JSON file.")] = None,
 ) -> None:
-    """Estimates the true value of a task's target policy by running it.
+    """Measures the true value of a task's target policy by running it in the simulator.
 
     Example: `average-dice truth Hopper-v5 --discount 0.95 --discount 0.99 --episodes 1000`
     """
@@ -111,7 +111,7 @@ def truth(
         check_writable(json)
     console = make_console()
     make_envs = fastest_envs()
-    with training(console) as starting:
+    with progress_bar(console) as starting:
         starting(f"running {task}")
         values = true_values(
             found,
@@ -133,9 +133,9 @@ def truth(
 @app.command()
 def train(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="The policy file to write. Its record goes beside it, as .json.")],
+    out: Annotated[Path, typer.Option(help="Policy file to write. A record goes beside it, as .json.")],
     seed: SeedOption = 0,
-    steps: Annotated[int | None, typer.Option(help="Environment steps. Default: those of the task.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Environment steps. Default: depends on the task.")] = None,
 ) -> None:
     """Trains a target policy with PPO. The same command continues an interrupted training.
 
@@ -149,7 +149,7 @@ def train(
         from average_dice.tasks.ppo import train_and_record
 
     console = make_console()
-    with training(console) as starting:
+    with progress_bar(console) as starting:
         starting(f"training {task}")
         record = train_and_record(found, out, seed=seed, num_steps=steps)
     console.print(f"Mean return {record['mean_return']:.1f} ± {record['standard_error']:.1f}. Written to {out}.")

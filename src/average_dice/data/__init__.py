@@ -1,4 +1,4 @@
-"""Logged episodes: what they are, what makes them valid, how they are read and written."""
+"""Logged episodes: the dataset, its validation, and its files."""
 
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.files import check_suffix, read_dataset, write_dataset

@@ -1,4 +1,4 @@
-"""The columns of a log, and how whatever a user holds becomes one array for each of them."""
+"""The columns of a log: arrays, lists and columns of data frames become one array each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,9 +23,9 @@ Columns = dict[str, np.ndarray]
 
 
 def as_columns(raw: Mapping[str, Any]) -> Columns:
-    """Every column as an array of its own type: int64, bool or float64, one row a transition.
+    """Every column as an array of its own type: int64, bool or float64, one row for each transition.
 
-    Optional columns that are None or absent are left out. Nothing is sorted and no value is judged here.
+    Optional columns that are None or absent are left out. Rows are not sorted, and values are not checked here.
     """
     given = {name: values for name, values in raw.items() if values is not None}
     if missing := [name for name in REQUIRED if name not in given]:
@@ -33,11 +33,11 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
 
     given = {name: _plain(values) for name, values in given.items()}
     if single := [name for name, values in given.items() if not _has_rows(values)]:
-        raise DatasetError(f"{', '.join(single)} must have one value for each transition, not a single one.")
+        raise DatasetError(f"{', '.join(single)} must have one value for each transition, not a single value.")
     rows = {name: len(given[name]) for name in (*REQUIRED, *OPTIONAL) if name in given}
     if len(set(rows.values())) > 1:
         sizes = ", ".join(f"{name} has {size}" for name, size in rows.items())
-        raise DatasetError(f"columns differ in length: {sizes}. Give every column one value a transition.")
+        raise DatasetError(f"columns differ in length: {sizes}. Give every column one value for each transition.")
     if rows["episode"] == 0:
         raise DatasetError("the log is empty: it has no transition. Check how it was written.")
 
@@ -49,7 +49,7 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
     for name in ("observation", "next_observation"):
         columns[name] = _vectors(name, given[name], place)
     if (inputs := columns["observation"].shape[1]) != (after := columns["next_observation"].shape[1]):
-        raise DatasetError(f"observation has {inputs} numbers and next_observation {after}: they must be of one size.")
+        raise DatasetError(f"observation has {inputs} numbers and next_observation {after}: give both the same size.")
     columns["action"] = _actions(given["action"], place)
     columns["reward"] = _numbers("reward", given["reward"])
     for name in ("terminated", "truncated"):
@@ -65,7 +65,7 @@ def _has_rows(values: Any) -> bool:
 
 
 def _plain(values: Any) -> Any:
-    """Arrays of objects, as data frames hold vectors, and lists of arrays become plain lists."""
+    """Turns arrays of objects (vectors in data frames) and lists of arrays into plain lists."""
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = list(values)
     if isinstance(values, list) and any(isinstance(row, np.ndarray) for row in values):
@@ -77,24 +77,24 @@ def _array(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError:  # ragged lists
-        raise DatasetError(f"{name} has rows of different shapes. Give every row one plain number.") from None
+        raise DatasetError(f"{name} has rows of different shapes. Give one number in every row.") from None
 
 
 def _integers(name: str, values: Any) -> np.ndarray:
     array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise DatasetError(
-            f"{name} must be one integer a row, but is {_kind(array)}. Number episodes and steps 0, 1, 2, …"
+            f"{name} must be one integer per row, but is {_kind(array)}. Number episodes and steps 0, 1, 2, …"
         )
     if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
-        raise DatasetError(f"{name} holds numbers beyond 64-bit integers. Number them 0, 1, 2, …")
+        raise DatasetError(f"{name} holds numbers too large for 64-bit integers. Number them 0, 1, 2, …")
     return array.astype(np.int64)
 
 
 def _flags(name: str, values: Any, place: Any) -> np.ndarray:
     array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
-        raise DatasetError(f"{name} must be true or false a row, but is {_kind(array)}.")
+        raise DatasetError(f"{name} must be true or false in every row, but is {_kind(array)}.")
     wrong = ~np.isin(array, (0, 1))
     if wrong.any():
         row = int(wrong.argmax())
@@ -105,7 +105,7 @@ def _flags(name: str, values: Any, place: Any) -> np.ndarray:
 def _numbers(name: str, values: Any) -> np.ndarray:
     array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iufb":
-        raise DatasetError(f"{name} must be one number a row, but is {_kind(array)}.")
+        raise DatasetError(f"{name} must be one number per row, but is {_kind(array)}.")
     return array.astype(np.float64)
 
 
@@ -114,7 +114,7 @@ def _vectors(name: str, values: Any, place: Any) -> np.ndarray:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.dtype.kind not in "iufb":
-        raise DatasetError(f"{name} must be one list of numbers a row, but is {_kind(array)}.")
+        raise DatasetError(f"{name} must be one list of numbers per row, but is {_kind(array)}.")
     if array.shape[1] == 0:
         raise DatasetError(f"{name} is an empty list in every row. Give at least one number.")
     return array.astype(np.float64)
@@ -127,7 +127,7 @@ def _actions(values: Any, place: Any) -> np.ndarray:
         return _integers("action", array.reshape(-1).astype(array.dtype if array.dtype.kind != "b" else np.int64))
     if array.dtype.kind != "f" or array.ndim not in (1, 2) or 0 in array.shape:
         raise DatasetError(
-            f"action must be one integer a row (discrete) or one list of floats a row (continuous), "
+            f"action must be one integer per row (discrete) or one list of floats per row (continuous), "
             f"but is {_kind(array)}."
         )
     return np.atleast_2d(array.T).T.astype(np.float64)

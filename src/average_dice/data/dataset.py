@@ -1,4 +1,4 @@
-"""LoggedDataset: whole episodes in flat columns, sorted, checked and never padded."""
+"""LoggedDataset: whole episodes in flat columns, sorted, checked, without padding."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from average_dice.errors import DatasetError
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoggedDataset:
-    """What a behaviour policy did, one row a transition.
+    """Logged transitions of a behaviour policy μ, one row for each transition.
 
-    Rows may be given in any order; they are kept sorted by episode and step. A LoggedDataset that exists is valid:
-    every other input raises a `DatasetError` that names the row and the remedy. The arrays are read-only.
+    Rows may be given in any order; they are stored sorted by episode and step. Every LoggedDataset is valid: invalid
+    input raises a `DatasetError` that names the row and the remedy. The arrays are read-only.
 
     - `terminated`: the environment ended the episode, and every later reward is zero.
-    - `truncated`: we stopped looking, and the process went on. Where both are set, termination counts.
+    - `truncated`: recording stopped, but the episode would have continued. If both flags are set, it is terminated.
     - `behaviour_log_prob`: log μ(a|s) of the logged action (a density for continuous actions); None if unknown.
-    - `target_log_prob`: log π(a|s) of the logged action, if the log brings it; −∞ where π never acts so.
+    - `target_log_prob`: log π(a|s) of the logged action, if the log has it; −∞ where π never takes that action.
     - `metadata`: where the log comes from; JSON values, not part of the content hash.
     """
 
@@ -56,7 +56,7 @@ class LoggedDataset:
 
     @staticmethod
     def from_columns(columns: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> "LoggedDataset":
-        """A log from all its columns by name, each an array or a list, as a file has them."""
+        """A log from its columns by name, each an array or a list."""
         return LoggedDataset(**as_columns(columns), metadata=metadata or {})
 
     @staticmethod
@@ -75,11 +75,11 @@ class LoggedDataset:
         target_log_prob: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> "LoggedDataset":
-        """A log from arrays or lists, with an episode number for each row or with the rows that end an episode.
+        """A log from arrays or lists, with an episode number for each row or with the last rows of episodes.
 
-        - `episode`: a number for each row. Without `step`, rows of an episode stand in order of time.
+        - `episode`: a number for each row. Without `step`, the rows of an episode must be in order of time.
         - `episode_ends`: instead of `episode`; a boolean for each row, true on the last row of an episode, or the
-          positions of these rows. Rows then stand in order.
+          positions of these rows. All rows must be in order of time.
         - `truncated`: if left out, an episode that is not terminated is truncated on its last row.
 
         >>> log = LoggedDataset.from_arrays(
@@ -91,14 +91,14 @@ class LoggedDataset:
         """
         if (episode is None) == (episode_ends is None):
             both = "both are given" if episode is not None else "neither is given"
-            raise DatasetError(f"give either episode (a number a row) or episode_ends (the last rows): {both}.")
+            raise DatasetError(f"give either episode (one number per row) or episode_ends (the last rows): {both}.")
         if episode is None:
             if step is not None:
-                raise DatasetError("step goes with episode; with episode_ends the rows stand in order.")
+                raise DatasetError("step cannot be combined with episode_ends. Give episode and step, or neither.")
             episode = _episodes_from_ends(episode_ends, num_rows=len(reward))
         episode = np.asarray(episode)
         if episode.ndim != 1:
-            raise DatasetError(f"episode must be one integer a row, but has shape {episode.shape}.")
+            raise DatasetError(f"episode must be one integer per row, but has shape {episode.shape}.")
         if step is None:
             step = _count_within(episode)
         if truncated is None:
@@ -143,13 +143,13 @@ class LoggedDataset:
         return np.diff(np.append(self.starts, self.num_transitions))
 
     def rows_of(self, chosen: Int[np.ndarray, " choice"]) -> Int[np.ndarray, " row"]:
-        """The rows of these episodes, one episode after the other; their numbers count from 0 as in `starts`."""
+        """The rows of these episodes, one episode after the other. Episodes are numbered from 0 as in `starts`."""
         lengths = self.lengths[chosen]
         first = np.cumsum(lengths) - lengths
         return np.arange(int(lengths.sum())) + np.repeat(self.starts[chosen] - first, lengths)
 
     def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "LoggedDataset":
-        """A log of these episodes, in this order; their numbers count from 0 as in `starts`. One may be there twice."""
+        """A log of these episodes, numbered from 0 as in `starts`, in this order. They may repeat."""
         if len(chosen) == 0:
             raise DatasetError("a log needs at least one episode.")
         rows = self.rows_of(chosen)
@@ -166,7 +166,7 @@ class LoggedDataset:
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the content: the same for the same transitions, whatever their file, format or row order."""
+        """A hash of the content: the same for the same transitions in any file, format or row order."""
         digest = hashlib.sha256()
         for name in (*REQUIRED, *OPTIONAL):
             if (values := getattr(self, name)) is not None:
@@ -182,7 +182,7 @@ def _episodes_from_ends(ends: Any, num_rows: int) -> np.ndarray:
         positions, ends = ends, np.zeros(num_rows, bool)
         if positions.shape == (num_rows,) and num_rows > 1 and np.isin(positions, (0, 1)).all():
             raise DatasetError(
-                "episode_ends looks like flags in numbers: give booleans, or the positions of the last rows."
+                "episode_ends holds only 0 and 1, like flags. Give booleans, or the positions of the last rows."
             )
         if positions.dtype.kind not in "iu" or positions.ndim != 1:
             raise DatasetError("episode_ends must be a boolean for each row, or the positions of the last rows.")
@@ -190,9 +190,9 @@ def _episodes_from_ends(ends: Any, num_rows: int) -> np.ndarray:
             raise DatasetError(f"episode_ends must lie between 0 and {num_rows - 1}, the last row.")
         ends[positions] = True
     if ends.shape != (num_rows,):
-        raise DatasetError(f"episode_ends has {len(ends)} flags for {num_rows} rows. Give one for each row.")
+        raise DatasetError(f"episode_ends has {len(ends)} flags for {num_rows} rows. Give one flag per row.")
     if num_rows and not ends[-1]:
-        raise DatasetError("episode_ends must include the last row: the log ends there.")
+        raise DatasetError("episode_ends must include the last row, because the log ends there.")
     return np.append(0, np.cumsum(ends)[:-1]).astype(np.int64)[:num_rows]
 
 
@@ -211,7 +211,7 @@ def _count_within(episode: np.ndarray) -> np.ndarray:
 def _unterminated_ends(episode: np.ndarray, step: np.ndarray, terminated: np.ndarray) -> np.ndarray:
     """True on the last row of each episode that does not terminate."""
     if not episode.shape == step.shape == terminated.shape:
-        return np.zeros(len(episode), bool)  # the lengths are reported on construction
+        return np.zeros(len(episode), bool)  # `as_columns` reports the lengths
     order = np.lexsort((step, episode))
     last = np.zeros(len(episode), bool)
     last[order] = np.append(episode[order][1:] != episode[order][:-1], True)[: len(episode)]

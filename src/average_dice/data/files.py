@@ -1,4 +1,4 @@
-"""Logs in files: Parquet and NumPy archives, in and out. Reading never executes code."""
+"""Log files: Parquet and NumPy archives. Reading a file never executes code."""
 
 import json
 import zipfile
@@ -22,16 +22,15 @@ Raw = dict[str, Any]
 
 
 def read_dataset(*paths: str | Path) -> LoggedDataset:
-    """Reads a log from one file, or from several that hold parts of it; rows may be in any order.
+    """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
-    `.parquet` and `.npz` files are read. Parts are put together before anything is checked, so an episode may be
-    spread over files.
+    Files are `.parquet` or `.npz`. Parts are joined before they are checked, so an episode may span several files.
 
     >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
     >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
     """
     if not paths:
-        raise DatasetError("no file given. Name at least one .parquet or .npz file.")
+        raise DatasetError("no file given. Give at least one .parquet or .npz file.")
     parts = [_reader(Path(path))(Path(path)) for path in paths]
     try:
         columns = _joined([columns for columns, _ in parts], paths)
@@ -57,7 +56,7 @@ def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
     if path.suffix not in READERS:
         raise DatasetError(f"{path}: unknown kind of file. Give a .parquet or .npz file.")
     if not path.is_file():
-        raise DatasetError(f"{path}: no such file.")
+        raise DatasetError(f"{path}: no such file. Check the path.")
     if path.stat().st_size == 0:
         raise DatasetError(f"{path}: the file is empty. Write the log again.")
     return READERS[path.suffix]
@@ -65,7 +64,7 @@ def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
 
 def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
     try:
-        # The exact columns and nothing else: extension types and nested data of other columns are never touched.
+        # Reads the known columns only: extension types and nested data of other columns are never read.
         file = pq.ParquetFile(path)
         names = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
         table = file.read(columns=names)
@@ -73,8 +72,8 @@ def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
     try:
-        if len(set(table.column_names)) < len(table.column_names):
-            raise DatasetError("a column is there twice. Leave one of them out.")
+        if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
+            raise DatasetError(f"column {', '.join(repeated)} occurs more than once. Keep one of each name.")
         return {name: _from_arrow(name, table) for name in table.column_names}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -86,7 +85,7 @@ def _metadata(text: str | bytes) -> Mapping[str, Any]:
     except ValueError:
         metadata = None
     if not isinstance(metadata, dict):
-        raise DatasetError(f"its metadata under {METADATA} is not a JSON object. Write it again, or leave it out.")
+        raise DatasetError(f"its metadata under {METADATA} is not a JSON object. Correct it, or remove it.")
     return metadata
 
 
@@ -101,7 +100,7 @@ def _from_arrow(name: str, table: pa.Table) -> Any:
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         sizes = np.diff(column.offsets.to_numpy())
         if len(sizes) and (sizes != sizes[0]).any():
-            return column.to_pylist()  # ragged: named, row by row, when the columns are made
+            return column.to_pylist()  # lists of different lengths: `as_columns` names the row
         values, width = column.flatten(), int(sizes[0]) if len(sizes) else 1
     elif pa.types.is_fixed_size_list(column.type):
         values, width = column.flatten(), column.type.list_size
@@ -115,8 +114,8 @@ def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
     place = [f"{key} {table.column(key)[row].as_py()}" for key in ("episode", "step") if key in table.column_names]
     where = ", ".join(place) or f"row {row}"
     if name in OPTIONAL:
-        return f"{where}: {name} is missing but known in other rows. Fill it in, or leave the whole column out."
-    return f"{where}: {name} is missing (null). Fill it in, or leave the whole episode out."
+        return f"{where}: {name} is missing here but known in other rows. Fill it in, or remove the whole column."
+    return f"{where}: {name} is missing (null). Fill it in, or remove the whole episode."
 
 
 def _read_npz(path: Path) -> tuple[Raw, Mapping[str, Any]]:
@@ -147,7 +146,7 @@ def _to_arrow(values: np.ndarray) -> pa.Array:
     if values.ndim == 1:
         return pa.array(values)
     single = values.astype(np.float32)
-    if (single == values).all():  # list<float> wherever it loses nothing, list<double> otherwise
+    if (single == values).all():  # list<float> where it is exact, list<double> otherwise
         values = single
     offsets = np.arange(len(values) + 1) * values.shape[1]
     if values.size > np.iinfo(np.int32).max:
@@ -178,14 +177,14 @@ def _joined(parts: list[Raw], paths: tuple[str | Path, ...]) -> Raw:
         values: list[Any] = [part.get(name) for part in parts]
         absent = [str(path) for path, value in zip(paths, values, strict=True) if value is None]
         if absent and len(absent) < len(parts):
-            raise DatasetError(f"{name} is missing in {', '.join(absent)} but not in the other files.")
+            raise DatasetError(f"{name} is missing in {', '.join(absent)} but not in the other files. Add it there.")
         if absent:
             joined[name] = None
         elif all(isinstance(value, np.ndarray) and value.shape[1:] == values[0].shape[1:] for value in values):
             if len({value.dtype.kind for value in values}) > 1:
-                raise DatasetError(f"{name} has another type in one file than in the other.")
+                raise DatasetError(f"{name} has different types in different files. Convert it to one type.")
             joined[name] = np.concatenate(values)
-        else:  # ragged: named, row by row, when the columns are made
+        else:  # lists of different lengths: `as_columns` names the row
             joined[name] = [row for value in values for row in (value if isinstance(value, list) else value.tolist())]
     return joined
 

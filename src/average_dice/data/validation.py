@@ -1,7 +1,7 @@
-"""What makes a log valid.
+"""Checks of a log.
 
-Each check looks at the columns, sorted by episode and step, and yields a sentence that names the first bad row, how
-many more there are, and what to do. All sentences are reported at once, so that a log is mended in one go.
+Each check reads the columns, sorted by episode and step, and yields a sentence that names the first bad row, the number
+of other bad rows, and what to do. All sentences are reported together, so that a user can correct everything at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,25 +13,25 @@ import numpy as np
 from average_dice.data.columns import Columns
 from average_dice.errors import DatasetError
 
-# next_observation is compared with the next row's observation up to what a round trip through float32 or through
-# a text file with six digits loses.
+# Relative difference of next_observation from the observation of the next row that still counts as equal: a round trip
+# through float32 or through a text file with six digits loses less.
 SAME_OBSERVATION = 1e-5
 
-# Beyond this a number is a marker for a missing one, not a measurement.
+# Larger numbers count as missing: no measurement is this large, but some programs write such a number for a gap.
 HUGE = 1e30
 
-# A log-probability of a discrete action may exceed zero by what float32 loses in a log-softmax.
+# A log-probability of a discrete action may be above zero by this much: float32 rounds a log-softmax so.
 PROBABILITY_ROUNDING = 1e-6
 
 
 def check(columns: Columns) -> None:
-    """Raises a DatasetError with everything that is wrong."""
+    """Raises a `DatasetError` with every problem that is found."""
     problems = [problem for found in CHECKS for problem in found(columns)]
     if problems:
         raise DatasetError(*problems)
 
 
-def steps_are_whole(columns: Columns) -> Iterator[str]:
+def steps_are_consecutive(columns: Columns) -> Iterator[str]:
     """Within an episode, steps run 0, 1, 2, … without a gap or a repeat."""
     episode, step = columns["episode"], columns["step"]
     first = _firsts(episode)
@@ -39,7 +39,7 @@ def steps_are_whole(columns: Columns) -> Iterator[str]:
         columns,
         first & (step != 0),
         lambda row: (
-            f"the episode starts at step {step[row]} instead of 0. Products of ratios need whole "
+            f"the episode starts at step {step[row]} instead of 0. Cumulative importance weights need whole "
             "episodes: add the missing rows, or number steps from 0"
         ),
     )
@@ -47,41 +47,41 @@ def steps_are_whole(columns: Columns) -> Iterator[str]:
     yield from _report(
         columns,
         ~first & (jump == 0),
-        lambda row: "the row is there twice. Remove the repeat, or give separate episodes separate numbers",
+        lambda row: "the row occurs twice. Remove one of the two, or give different episodes different numbers",
     )
     yield from _report(
         columns,
         ~first & (jump > 1),
-        lambda row: f"the step before is {step[row - 1]}. Add the missing rows, or leave the episode out",
+        lambda row: f"rows are missing: the row before has step {step[row - 1]}. Add them, or remove the episode",
     )
 
 
 def episodes_end_once(columns: Columns) -> Iterator[str]:
-    """Only the last row of an episode is terminated or truncated, and it is one of them."""
+    """The last row of an episode is terminated or truncated, and no other row is."""
     terminated, truncated = columns["terminated"], columns["truncated"]
     last = _lasts(columns["episode"])
     for name, flag in (("terminated", terminated), ("truncated", truncated)):
         yield from _report(
             columns,
             ~last & flag,
-            partial(_goes_on, name),
+            partial(_continues, name),
         )
     yield from _report(
         columns,
         last & ~terminated & ~truncated,
         lambda row: (
             "the episode ends here but is neither terminated nor truncated. Set terminated if the "
-            "environment ended it, truncated if the log merely stops"
+            "environment ended it, truncated if only the recording stopped"
         ),
     )
 
 
-def _goes_on(name: str, row: int) -> str:
+def _continues(name: str, row: int) -> str:
     return f"the episode continues after {name}. Clear the flag, or start a new episode number on the next row"
 
 
 def numbers_are_plausible(columns: Columns) -> Iterator[str]:
-    """No NaN, no infinity, nothing huge. A target log-probability alone may be −∞: π never takes that action."""
+    """No NaN, no infinity, no huge number. Only a target log-probability may be −∞: π never takes that action."""
     for name in ("observation", "next_observation", "action", "reward", "behaviour_log_prob", "target_log_prob"):
         if name in columns:
             values = columns[name].reshape(len(columns["episode"]), -1)
@@ -97,14 +97,14 @@ def _implausible(name: str, values: np.ndarray, bad: np.ndarray, row: int) -> st
     found = f"{name}{position} is {values[row, column]:g}"
     if name == "behaviour_log_prob" and values[row, column] == -np.inf:
         return (
-            f"{found}: the behaviour policy gives the logged action probability zero, which cannot be. Mend the "
-            "log-probabilities, or leave the column out if they are unknown"
+            f"{found}: the behaviour policy gives the logged action probability zero, which is impossible. Correct "
+            "the log-probabilities, or remove the column if they are unknown"
         )
-    return f"{found}. Fill in the true number, or leave the whole episode out"
+    return f"{found}. Fill in the true number, or remove the whole episode"
 
 
 def discrete_actions_are_possible(columns: Columns) -> Iterator[str]:
-    """Discrete actions count from 0, and the logarithm of a probability is at most 0."""
+    """Discrete actions are numbered from 0, and the logarithm of a probability is at most 0."""
     if columns["action"].ndim > 1:
         return
     yield from _report(
@@ -124,7 +124,7 @@ def _too_likely(name: str, values: np.ndarray, row: int) -> str:
 def rows_are_chained(columns: Columns) -> Iterator[str]:
     """next_observation is the observation of the next row of the episode."""
     after, before = columns["next_observation"][:-1], columns["observation"][1:]
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities are reported elsewhere
+    with np.errstate(invalid="ignore", over="ignore"):  # another check reports infinities
         far = np.abs(after - before) > SAME_OBSERVATION * (1 + np.abs(before))
     step = columns["step"]
     joined = ~_lasts(columns["episode"])[:-1] & (np.diff(step) == 1)
@@ -133,14 +133,14 @@ def rows_are_chained(columns: Columns) -> Iterator[str]:
         columns,
         broken,
         lambda row: (
-            "next_observation is not the observation of the next row. Rows may be of another episode, or "
-            "the environment was reset in between: mend the rows, or split the episode here"
+            "next_observation is not the observation of the next row. The rows may belong to different episodes, "
+            "or the environment was reset in between. Correct the rows, or split the episode here"
         ),
     )
 
 
 CHECKS: tuple[Callable[[Columns], Iterator[str]], ...] = (
-    steps_are_whole,
+    steps_are_consecutive,
     episodes_end_once,
     numbers_are_plausible,
     discrete_actions_are_possible,
@@ -157,7 +157,7 @@ def _lasts(episode: np.ndarray) -> np.ndarray:
 
 
 def _report(columns: Columns, wrong: Any, say: Callable[[int], str]) -> Iterator[str]:
-    """One sentence for the first wrong row, and the number of others like it."""
+    """One sentence for the first bad row, with the number of others like it."""
     if wrong.any():
         row = int(wrong.argmax())
         more = int(wrong.sum()) - 1

@@ -1,4 +1,4 @@
-"""The embedded demonstration: two logs of simulated tasks, one with discrete and one with continuous actions.
+"""The demo: two embedded logs of simulated tasks, one with discrete and one with continuous actions.
 
 Each was made by `average-dice collect TASK --seed 0 --out FILE`. The target policy and its true value are those that
 the package ships for the task.
@@ -26,7 +26,7 @@ class Demo:
 
 
 def load_demo(name: str, discount: float = 0.95) -> Demo:
-    """One of the embedded logs, by the name of its task."""
+    """The embedded log of a task, by the name of the task."""
     with as_file(files(__name__) / f"{name}.parquet") as path:
         log = read_dataset(path)
     record = truth_record(name)

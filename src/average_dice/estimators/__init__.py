@@ -1,7 +1,7 @@
-"""The methods by family, one a file, and the registry that gives them their names.
+"""The methods by family, one per file, and the registry of their names.
 
-`ratio/`, `value/`, `importance/`, `doubly_robust/`, `baseline/` and `blend/` hold the methods; `base.py` is the
-contract that all of them keep, `results.py` what they give, `value_rules.py` how a value follows from a ratio.
+`ratio/`, `value/`, `importance/`, `doubly_robust/`, `baseline/` and `blend/` hold the methods. `base.py` has
+the contract of a method, `results.py` its results, `value_rules.py` how a value follows from a ratio.
 """
 
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm, TrainedEstimator, prepared_once

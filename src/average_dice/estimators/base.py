@@ -24,7 +24,7 @@ from average_dice.resampling import Resample
 
 
 class Prepared(ABC):
-    """A method that has done, for one log, everything that does not depend on the resample."""
+    """A method that has computed, for one log, everything that its resamples share."""
 
     @final
     def fit(self) -> Fit:
@@ -47,21 +47,21 @@ class Prepared(ABC):
 class Estimator(ABC):
     """A method with its settings: a frozen dataclass that implements `prepare`.
 
-    `revision` goes up when the same settings give other numbers than before: stored results are then run again.
+    Increase `revision` when the same settings give other numbers than before: stored results are then run again.
     """
 
     revision: ClassVar[int] = 1
 
     @property
     def trains(self) -> bool:
-        """Whether it is trained step by step. A method made of parts trains if one of them does."""
+        """Whether it is trained by gradient steps. A method made of parts trains if one of them does."""
         return False
 
     @abstractmethod
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
-        """Does what the log and its resamples share; the same key gives the same answers to the last digit.
+        """Computes what the log and its resamples share. The same key gives the same answers to the last digit.
 
-        Raises `NotApplicable` where the problem lacks what the method needs.
+        Raises `NotApplicable` if the problem lacks something that the method needs.
         """
 
     @final
@@ -79,17 +79,17 @@ class Estimator(ABC):
 
 
 def prepared_once(method: Estimator, problem: Problem, *, key: jax.Array) -> Prepared:
-    """`method.prepare`, shared by all that use the same method on the same problem with the same key."""
+    """`method.prepare`, computed once for the same method, problem and key."""
     try:
         hash(method)
-    except TypeError:  # a setting that cannot be compared
+    except TypeError:  # a setting cannot be hashed
         return method.prepare(problem, key=key)
     return problem.once((method, key_name(key)), lambda: method.prepare(problem, key=key))
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedClosedForm(Prepared):
-    """`solve(resample, *fits of the parts) → Fit`, where the parts are methods that this one is made of."""
+    """`solve(resample, *fits of the parts) → Fit`. The parts are the prepared methods that this one is made of."""
 
     problem: Problem
     solve: Callable[..., Fit]
@@ -134,7 +134,7 @@ class TrainedEstimator(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class PreparedTraining(Prepared):
-    """Nothing is shared but the key: every resample trains from the same beginning."""
+    """Only the key is shared: every resample trains from the same initial parameters."""
 
     method: TrainedEstimator
     problem: Problem
@@ -148,7 +148,7 @@ class PreparedTraining(Prepared):
 
 
 def with_options(settings: Any, options: dict[str, Any]) -> Any:
-    """A dataclass with some of its fields replaced; an unknown one is an error that names it."""
+    """A dataclass with some of its fields replaced. An unknown field raises an error that names it."""
     if unknown := [name for name in options if name not in settings.__dataclass_fields__]:
         raise SettingError(f"{type(settings).__name__} has no option {', '.join(unknown)}.")
     return replace(settings, **options)

@@ -32,8 +32,8 @@ PRECUP = "Precup et al. 2000"
 THOMAS = "Thomas & Brunskill 2016"
 UEHARA = "Uehara et al. 2020"
 
-# What a method estimates on a truncated log: the whole of J; the part before the truncation; that part, normalised by
-# the flow; or that part with the weight after the truncation put on the last steps.
+# What a method estimates on a truncated log: all of J; the part before truncation; that part, normalised by the flow;
+# or that part with the weight after truncation put on the last steps.
 Estimates = Literal["whole", "truncated", "flow", "held"]
 
 BASELINE = "baseline"  # the family of methods that estimate what the behaviour policy earns
@@ -41,11 +41,11 @@ BASELINE = "baseline"  # the family of methods that estimate what the behaviour 
 
 @dataclass(frozen=True)
 class Entry:
-    """How to make the method, and what a person choosing among methods wants to know.
+    """How to make the method, and what a user needs to know to choose it.
 
-    `needs`: "π, μ" are the policies at the logged actions, "policy" is an object that says what π does anywhere.
+    `needs`: "π, μ" are the policies at the logged actions, "policy" is an object that gives π at any state.
     `learns`: the function that is fitted, and its form.
-    `colour`: in figures of experiments; by default one of a palette. `in_figures`: whether figures draw it although it
+    `colour`: in figures of experiments; by default one of a palette. `in_figures`: whether figures show it although it
     has no learning curve.
     `estimates` and `tolerance`: for the conformance checks (`average_dice.testing`), what it estimates on a truncated
     log and how closely, with its registered settings.
@@ -59,7 +59,7 @@ class Entry:
     colour: str | None = None
     in_figures: bool = False
     estimates: Estimates = "whole"
-    tolerance: float = 0.03
+    tolerance: float = 0.03  # above the sampling error of closed forms on the logs of the checks
 
 
 REGISTRY: dict[str, Entry] = {
@@ -134,12 +134,12 @@ BASELINES = ("average-reward", "behaviour-return")  # shown beside the recommend
 
 
 def is_baseline(name: str) -> bool:
-    """Whether the method of that name estimates what the behaviour policy earns; False for names of a user's own."""
+    """Whether the method of that name estimates what the behaviour policy earns; False for unregistered names."""
     return name in REGISTRY and REGISTRY[name].family == BASELINE
 
 
 def find(names: str | Sequence[str]) -> tuple[str, ...]:
-    """The names that are meant: `all`, `recommended` (alone: with the baselines), or several, in a list or a string.
+    """The registered names for `all`, `recommended` (if alone, with the baselines), or names in a list or a string.
 
     >>> find("recommended")
     ('average-dice-blend', 'average-reward', 'behaviour-return')

@@ -1,4 +1,4 @@
-"""What estimators give: a `Fit`, the `Critic` in it, and the `Estimate` that a user sees."""
+"""Results of estimators: a `Fit`, the `Critic` in it, and the `Estimate` that users see."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ class LoggedValues:
 
 @dataclass(frozen=True, eq=False)
 class Critic:
-    """The values that π gives to states and actions, on the scale of J.
+    """The values of states and actions under π, on the scale of J.
 
     q(s, a) = (1 − γ) E_π[Σ γᵗ r_t | s, a],      v(s) = E_π[q(s, a)],      J = E[v(s₀)]
 
-    `logged`: the same on the rows it was fitted to, where they are known already.
+    `logged`: the same on the rows it was fitted to, if they were computed.
     """
 
     q: Callable[[np.ndarray, np.ndarray], Float[np.ndarray, " row"]]
@@ -40,15 +40,15 @@ class Critic:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a method found.
+    """The result of a method.
 
     - `value`: J(π) = (1 − γ) E_π[Σ γᵗ r_t], a reward per step; `value / (1 − γ)` is the discounted return.
-    - `weights`: where the method weights rows, what multiplies their rewards: `value` is the mean of weights · rewards.
-    - `critic`: where the method learns values of states and actions, these, on the scale of J.
-    - `episode_values`: where the estimate is a mean over independent episodes, the function that gives one number for
-      each episode whose mean is the estimate (for doubly robust methods, up to cross-fitting).
-    - `history`: value and loss against training steps, where the method trains.
-    - `diagnostics`: numbers that say how far to trust it; `notes`: what was assumed.
+    - `weights`: if the method weights rows, the factors of their rewards: `value` is the mean of weights · rewards.
+    - `critic`: if the method learns values of states and actions, these, on the scale of J.
+    - `episode_values`: if the estimate is a mean over independent episodes, a function that returns one number for each
+      episode. Their mean is the estimate (for doubly robust methods, up to cross-fitting).
+    - `history`: value and loss against training steps, if the method trains.
+    - `diagnostics`: numbers that show how far to trust it; `notes`: assumptions and problems.
     """
 
     value: float
@@ -67,8 +67,8 @@ class Fit:
     ) -> Float[np.ndarray, " row"]:
         """d_π / d_μ at the observations; at (observation, action) for methods that learn the ratio of pairs.
 
-        Methods that regress on state and step average over the steps by one more regression when this is first called:
-        a second training, for a network.
+        Methods that regress on state and step average over the steps by one more regression at the first call. For a
+        network, this is a second training.
         """
         if self.ratio_function is None:
             raise NotApplicable("this method learns no ratio")
@@ -77,7 +77,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Interval:
-    """A two-sided confidence interval, its confidence level, and how it was found."""
+    """A two-sided confidence interval, its confidence level, and how it was computed."""
 
     lower: float
     upper: float
@@ -92,7 +92,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval; None where there is none, and the notes say why."""
+    """A value with its interval. Either may be None; the notes then say why."""
 
     value: float | None
     interval: Interval | None = None

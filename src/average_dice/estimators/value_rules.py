@@ -8,7 +8,7 @@ With w the ratio of states on the rows of the log and m = not terminated:
     as printed             mean of wr                          the paper's formula: μ's actions at π's states
 
 The flow equation E_D[wρ(1 − γm)] = 1 − γ holds for the exact ratio on any log; "sums to one" holds only without
-termination. Rules for pairs do the same with ζ(s, a) in the place of wρ.
+termination. Rules for pairs of state and action use ζ(s, a) instead of wρ.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ import numpy as np
 from average_dice.problem import Problem, Rows
 
 MassRule = Callable[[Problem], Rows]  # the coefficients a in "the mean of a·w is 1"
-PairRule = Callable[[Problem, Rows], Rows]  # (problem, ζ on the rows) → what multiplies each reward
+PairRule = Callable[[Problem, Rows], Rows]  # (problem, ζ on the rows) → the weight of each reward
 
 
 def flow_mass(problem: Problem) -> Rows:
@@ -29,7 +29,7 @@ def flow_mass(problem: Problem) -> Rows:
 
 
 def unit_mass(problem: Problem) -> Rows:
-    """E_D[w] = 1, as the paper has it."""
+    """E_D[w] = 1, as in the paper."""
     return np.ones(problem.dataset.num_transitions)
 
 
@@ -47,7 +47,7 @@ class ValueRule:
     mass: MassRule | None = None
 
     def __call__(self, problem: Problem, ratio: Rows, log_scale: float = 0.0) -> float:
-        """The value, for a ratio that is given divided by exp(log_scale). NaN if there is nothing to divide by."""
+        """The value, for a ratio divided by exp(log_scale). NaN if the mass is not positive."""
         earned = float(np.mean(self._corrected(problem, ratio) * problem.dataset.reward))
         if self.mass is None:
             return rescaled(earned, log_scale)
@@ -55,7 +55,7 @@ class ValueRule:
         return earned / found if found > 0 else float("nan")
 
     def weights(self, problem: Problem, ratio: Rows, log_scale: float = 0.0) -> Rows:
-        """What multiplies each reward: the value is the mean of weights · rewards."""
+        """The weight of each reward: the value is the mean of weights · rewards."""
         corrected = self._corrected(problem, ratio)
         return rescaled(corrected, log_scale) if self.mass is None else corrected / self._found(problem, ratio)
 
@@ -78,7 +78,7 @@ def plain_pairs(problem: Problem, ratio: Rows) -> Rows:
 
 
 def flow_normalised_pairs(problem: Problem, ratio: Rows) -> Rows:
-    """ζ over the mass it finds: the value is (1 − γ) Σ ζr / Σ ζ(1 − γm)."""
+    """ζ divided by its mass: the value is (1 − γ) Σ ζr / Σ ζ(1 − γm)."""
     found = float(np.mean(ratio * problem.flow)) / (1 - problem.discount)
     return ratio / found if found > 0 else np.full_like(ratio, np.nan)
 
@@ -87,7 +87,7 @@ Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 def rescaled(values: Numbers, log_scale: float) -> Numbers:
-    """values · exp(log_scale), where the factor alone may overflow: 0 stays 0, and what is too large is infinite."""
+    """values · exp(log_scale), also if the factor alone overflows. 0 stays 0; what overflows is infinite."""
     if log_scale == 0:
         return values
     with np.errstate(divide="ignore", over="ignore"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the terminal shows, and the text files to write: names and contents."""
+    """What the terminal shows, and the text files to write, by name."""
 
     shown: RenderableType
     files: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Summary:
 
 
 class Analysis(ABC):
-    """Something that the results in a folder say."""
+    """An analysis of the results in a folder."""
 
     name: ClassVar[str]
     description: ClassVar[str]  # one line, for --help
@@ -58,16 +58,16 @@ class Analysis(ABC):
 
     @property
     def has_figures(self) -> bool:
-        """Whether `figures` is overridden: it then needs Matplotlib."""
+        """Whether `figures` is overridden, which needs Matplotlib."""
         return type(self).figures is not Analysis.figures
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of an experiment is run. Its fields are those of the experiment's section in a preset."""
+    """The size of an experiment. Its fields are those of the experiment's section in a preset."""
 
     def check(self) -> None:
-        """Raises `SettingError` where values are out of range or do not fit together."""
+        """Raises `SettingError` if values are out of range or contradict each other."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -80,14 +80,14 @@ class Experiment(Analysis, Generic[P]):
 
     @abstractmethod
     def jobs(self, plan: P) -> Iterator[Job]:
-        """What there is to run."""
+        """The jobs of a plan."""
 
     def job(self, task: str, setting: Setting, log: int, num_seeds: int, *methods: Method) -> Job:
         """A job of this experiment, with the target policy that is shipped now."""
         return Job(self.name, task, policy_hash(task), setting, log, num_seeds, methods)
 
     def keys(self, plan: P) -> frozenset[str]:
-        """The keys of all rows of a plan, with the target policies and the defaults as they are now."""
+        """The keys of all rows of a plan, with the current target policies and defaults."""
         return frozenset(one.key for job in self.jobs(plan) for one in job.each())
 
     def store(self, directory: Path, plan: P, versions: Mapping[str, str]) -> Store:
@@ -115,8 +115,8 @@ class Experiment(Analysis, Generic[P]):
     def results(self, directory: Path) -> list[Row]:
         """The rows in the folder, with `error` = value − truth, NaN where there is no value.
 
-        The truth is the one shipped now, which may be more precise than when the row was written. So rows of target
-        policies that have been replaced since do not count, nor do rows of other defaults.
+        The truth is the current one, which may be more precise than when the row was written. Rows of target policies
+        or defaults that have been replaced since are left out.
         """
         rows = read_rows(directory, self.name).to_pylist()
         keys = self.keys(self.stored_plan(directory)) if rows else frozenset()

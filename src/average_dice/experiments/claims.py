@@ -1,10 +1,10 @@
-"""claims: the paper's claims, each judged by the results in a folder, with the numbers behind the verdict.
+"""claims: the paper's claims, each judged by the results in a folder, with the evidence.
 
 Errors are root mean squared errors of J(π) over logs, seeds and, for methods that train, the checkpoints in the last
 fifth of training or in its last 1,000 steps: a value that oscillates is right at a single checkpoint by luck. An error
 below a thousandth of |J| counts as a thousandth. "Comparable" means within a factor of 2. The average reward is not
-among the rivals: where every reward is 1, it is right by accident. A claim is judged once its experiment is complete.
-It is open if it holds for the training lengths used here but not for equal lengths, or the other way round.
+compared: if every reward is 1, it is right by accident. A claim is judged when its experiment is complete. It is open
+if it holds for the training lengths used here but not for equal lengths, or the other way round.
 """
 
 import json
@@ -35,7 +35,8 @@ from average_dice.tasks import TASKS
 
 COMPARED = ("td", "cop-td", "best-dice", "sr-dice")  # the trained methods in the paper's own figure
 OTHER_RATIOS = ("cop-td", "dual-dice", "gen-dice", "gradient-dice", "best-dice", "mwl")
-COMPARABLE = 2.0
+# The paper gives no numbers for these words. They are our choice:
+COMPARABLE = 2.0  # errors are comparable within this factor
 STABLE = 0.1  # a value is stable once it stays within this share of |J| of its last value
 LEARNT = 0.5  # a value is learnt if its error is below this share of |J|, the error of the value 0
 
@@ -95,7 +96,7 @@ def judge_claims(directory: Path) -> list[Claim]:
 
 
 def _incomplete(directory: Path, experiment: Experiment[Any], rows: Sequence[Row]) -> str:
-    """What is missing of an experiment, in words; empty if it is complete."""
+    """What is missing from an experiment, in words; empty if it is complete."""
     if not rows:
         return NOT_ALL
     asked = experiment.keys(experiment.stored_plan(directory))
@@ -284,7 +285,7 @@ CLAIMS: tuple[tuple[str, Experiment[Any], Judge, str], ...] = (
 
 
 def _errors(rows: Iterable[Row], names: Sequence[str], td_after: int | None = None) -> dict[str, dict[str, float]]:
-    """Errors on the tasks where all these methods ran, on their common logs; TD's error after so many steps."""
+    """Errors on the tasks where all these methods ran, on their common logs; TD's error after `td_after` steps."""
     errors = {}
     for task, of_task in grouped(rows, lambda row: row["task"]).items():
         runs = grouped((row for row in of_task if row["estimator"] in names), lambda row: row["estimator"])
@@ -298,13 +299,13 @@ def _errors(rows: Iterable[Row], names: Sequence[str], td_after: int | None = No
 
 
 def _error(runs: Sequence[Row], after: int | None = None) -> float:
-    """Infinite if a run has no value, so that failing never wins; at least the floor, so that luck never wins."""
+    """Infinite if a run has no value, so that a failure never wins; at least the floor, so that luck never wins."""
     error = error_at_the_end(runs, after)
     return max(error, RELATIVE_FLOOR * abs(runs[0]["truth"])) if np.isfinite(error) else np.inf
 
 
 def _over_td(rows: Iterable[Row], name: str, td_after: int | None = None) -> dict[str, float]:
-    """The error of a method over that of TD, or of TD after so many steps, by task."""
+    """The error of a method over that of TD, or of TD after `td_after` steps, by task."""
     errors = _errors(rows, (name, "td"), td_after)
     return {task: of_task[name] / of_task["td"] for task, of_task in errors.items() if np.isfinite(of_task["td"])}
 
@@ -315,7 +316,7 @@ def _geometric_mean(ratios: Mapping[str, float]) -> float:
 
 
 def _steps(rows: Iterable[Row], name: str) -> int:
-    """How long a method trains. SR-DICE: its successor features, whose checkpoints begin after the encoder."""
+    """The training length of a method. For SR-DICE, that of its successor features, which start after the encoder."""
     curves = (row["curve_step"] for row in rows if row["estimator"] == name and row["curve_step"])
     return max((steps[-1] - steps[0] for steps in curves), default=0)
 

@@ -1,7 +1,7 @@
 """Executors: local processes or a Ray cluster. Both run the same function on the same jobs.
 
-Every worker has one thread. So workers do not compete for cores, and sums are added in the same order everywhere: both
-executors give the same numbers to the last digit.
+Every worker has one thread. Workers then do not compete for cores, and sums are computed in the same order everywhere:
+both executors give the same numbers to the last digit.
 """
 
 import multiprocessing
@@ -29,8 +29,8 @@ Failure = tuple[Job, BaseException]
 Executor = Callable[[Work, Sequence[Job]], Iterator[Finished]]
 
 ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
-RETRIES = 3  # of a job whose worker crashed: a crash may come from another process that took the memory
-TO_JOIN = 30  # seconds to join a Ray cluster; joining one takes a few
+RETRIES = 3  # of a job after its worker crashed: another process may have used up the memory
+TO_JOIN = 30  # seconds to join a Ray cluster, which usually takes a few
 
 
 def num_cores() -> int:
@@ -182,7 +182,7 @@ def _raise(failed: Sequence[Failure]) -> None:
 def _check_address(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=5):
+        with socket.create_connection((host, int(port)), timeout=5):  # seconds, enough across a network
             pass
     except (OSError, ValueError, OverflowError):
         raise SettingError(
@@ -191,7 +191,7 @@ def _check_address(address: str) -> None:
 
 
 def _check_cluster(address: str) -> None:
-    """Joins in another process first: where something else listens, Ray would wait for minutes and then abort ours."""
+    """Joins in another process first: if another program listens there, Ray waits for minutes and then aborts ours."""
     joining = f"import ray; ray.init({address!r}, log_to_driver=False, logging_level='error')"
     try:
         subprocess.run([sys.executable, "-c", joining], capture_output=True, timeout=TO_JOIN, check=False)

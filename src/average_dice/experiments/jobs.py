@@ -1,4 +1,4 @@
-"""Jobs: what an experiment is made of. A job is one log and the methods that are fitted to it."""
+"""Jobs, the units of an experiment. A job is one log and the methods that are fitted to it."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 from average_dice.tasks import DISCOUNTS, TRANSITIONS, Task
 
-DISCOUNT = 0.95  # of the main experiment
+DISCOUNT = 0.95  # of the main experiment, as in the paper
 PAPER = "average-dice-paper"  # the method that the paper proposes
 AXES = ("discount", "transitions", "max_steps", "noise")
 
@@ -31,7 +31,7 @@ class Setting:
 
 
 def settings_along(axes: Collection[str], task: Task) -> list[Setting]:
-    """The settings that differ from that of main along one of the axes, and that of main itself."""
+    """The settings that differ from the main setting along one of the axes, and the main setting itself."""
     middle = Setting.of(task)
     grids = {
         "discount": [replace(middle, discount=value) for value in DISCOUNTS],
@@ -73,12 +73,12 @@ class Job:
 
     @property
     def key(self) -> str:
-        """A name that two different jobs never share."""
+        """A name that is unique to the job."""
         content = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def each(self) -> list["Job"]:
-        """One job for each method. Rows are stored under these keys, so a method added later is all that is run."""
+        """One job for each method. Rows are stored under these keys, so that only methods added later are run."""
         return [replace(self, methods=(method,)) for method in self.methods]
 
     def without(self, done: Collection[str]) -> "Job":

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class MainPlan(Plan):
     """Closed forms on `logs` logs of each task; trained methods on the first `trained_logs`, with `seeds` seeds each.
 
-    `steps`: how long each method trains, with a checkpoint of its learning curve `every` so many steps. A method that
-    trains and has no steps is left out.
+    `steps`: the training length of each method, with a checkpoint of its learning curve after `every` steps. A method
+    that trains and has no steps is left out.
     """
 
     tasks: tuple[str, ...]
@@ -61,10 +61,10 @@ class Main(Experiment[MainPlan]):
 
 
 def jobs_of_every_method(experiment: Experiment[Any], plan: MainPlan) -> Iterator[Job]:
-    """One job a log for all closed forms, and one for each method that trains."""
+    """For each log, one job for all closed forms, and one for each method that trains."""
     closed = tuple(planned(name) for name in plan.estimators if not REGISTRY[name].make().trains)
     named = (name for name in plan.estimators if name in plan.steps)
-    longest_first = sorted(named, key=lambda name: -plan.steps[name])  # or all would wait for it at the end
+    longest_first = sorted(named, key=lambda name: -plan.steps[name])  # last, all workers would wait for it
     trained = [planned(name, plan.steps[name], plan.every) for name in longest_first]
     for log, task in product(range(max(plan.logs, plan.trained_logs)), plan.tasks):
         for setting in plan.settings(find_task(task)):

@@ -22,7 +22,7 @@ from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.tasks import collect, fastest_envs, find_task, simulator_versions, target_policy, true_value
 
-BOOTSTRAP = "bootstrap"  # the option of a method whose interval is measured, too: the number of resamples
+BOOTSTRAP = "bootstrap"  # an option of any method: the number of resamples, if its interval is measured, too
 
 
 def run(job: Job) -> list[Row]:
@@ -108,9 +108,9 @@ def _stored_notes(notes: Sequence[Note]) -> Row:
     return {"notes": "; ".join(note.text for note in notes), "note_codes": [note.code.value for note in notes]}
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # consecutive jobs often share a log
 def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) -> LoggedDataset:
-    """The log of that number."""
+    """The log with this number as its seed."""
     return collect(
         find_task(task),
         target_policy(task),
@@ -125,7 +125,7 @@ def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) 
 def planned(
     estimator: str, steps: int | None = None, every: int = 1, options: Mapping[str, float] = MappingProxyType({})
 ) -> Method:
-    """The method with the hash of all its settings; a learning curve has a checkpoint every so many steps."""
+    """The method with the hash of all its settings, and a checkpoint after `every` steps."""
     num_checkpoints = None if steps is None else max(1, round(steps / every))
     method = Method(estimator, steps, num_checkpoints, dict(options))
     return replace(method, settings=fingerprint(method))

@@ -71,7 +71,7 @@ def is_thick(estimator: str) -> bool:
 
 
 def labels_of(rows: list[Row]) -> dict[str, str]:
-    """Each method with the number of its logs, and how many of its runs have no value and are not drawn."""
+    """Each method with the number of its logs, and the number of runs without a value, which are not drawn."""
     labels = {}
     for estimator, runs in grouped(rows, lambda row: row["estimator"]).items():
         number, missing = len({row["log"] for row in runs}), sum(row["value"] is None for row in runs)
@@ -83,7 +83,7 @@ def labels_of(rows: list[Row]) -> dict[str, str]:
 
 def learning_curve(axes: Axes, runs: list[Row], name: str, colour: Any) -> None:
     """Squared errors against steps: the median over runs, with quartiles."""
-    with_curves = [row for row in runs if row["curve_step"]]  # a run that diverged has none
+    with_curves = [row for row in runs if row["curve_step"]]  # a run that diverged has no curve
     if not with_curves:
         return
     steps = np.array(max((row["curve_step"] for row in with_curves), key=len))

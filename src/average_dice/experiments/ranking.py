@@ -1,13 +1,13 @@
 """comparison: the recommended estimator against every other, on the settings of robustness.
 
 For each task and setting, the root mean squared errors of both on their common logs; then the geometric mean of the
-ratios of these errors. Its interval is Student's t over the tasks: logs of one task are easy or hard together, and a
-reader will have another task. An error below a thousandth of |J| counts as a thousandth: some rewards make a method
-exact by accident, and the truth is not known better.
+ratios of these errors. Its interval is Student's t over the tasks: errors on logs of one task are correlated, and a
+user has another task. An error below a thousandth of |J| counts as a thousandth: some rewards make a method exact by
+accident, and the truth is not known more precisely.
 
-A method may have values on fewer than half of our logs, because few were trained or many failed. An error on one log
+A method may have values on fewer than half of our logs, because few were trained or many failed. Its error on one log
 can be small by luck. Such a method is compared with our error over all of our logs, which makes the ratio too large
-rather than too small, and it does not take part in the worst case.
+rather than too small, and it is left out of the worst case.
 
 The recommended estimator was developed on part of these results only. The rest is *unseen*: `UNSEEN_TASKS`, on every
 task the settings of `is_unseen_setting`, and the logs from `FIRST_UNSEEN_LOG` on.
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 UNSEEN_TASKS = ("HalfCheetah-v5", "Walker2d-v5")
 MUJOCO = ("Hopper-v5", "HalfCheetah-v5", "Walker2d-v5", "Ant-v5")
-FIRST_UNSEEN_LOG = 5
+FIRST_UNSEEN_LOG = 5  # only earlier logs were used in development
 
 _HEADINGS = ("estimator", "ratio", "95 %", "MuJoCo", "others", "unseen", "unseen tasks", "settings", "logs")
-FAR = 3.0  # times the error of the best other method
-LEVEL = 0.95
+FAR = 3.0  # times the error of the best other method: a loss that a user would notice, by our choice
+LEVEL = 0.95  # of the interval, the usual confidence level
 
 ErrorByLog = dict[int, float]
 Cell = tuple[str, float, int, int, float]  # task, discount, transitions, max_steps, noise
@@ -68,7 +68,7 @@ def is_unseen_setting(row: Row) -> bool:
 
 
 def is_unseen(row: Row) -> bool:
-    """Whether the row was not looked at while the recommended estimator was developed."""
+    """Whether the row was not used in developing the recommended estimator."""
     return row["task"] in UNSEEN_TASKS or is_unseen_setting(row) or row["log"] >= FIRST_UNSEEN_LOG
 
 
@@ -90,7 +90,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The rivals, the best first, and the cells in which the best of them is more than `FAR` times better than ours."""
+    """The other methods, the best first, and the cells where the best of them is more than `FAR` times better."""
 
     rivals: tuple[Rival, ...]
     far: tuple[str, ...]
@@ -260,8 +260,8 @@ def _named(cell: Cell) -> str:
 def error_along_two_axes(rows: list[Row]) -> "Figure":
     """The paper's method, TD, Average-DICE on features and the recommended estimator along γ and steps.
 
-    Errors are relative to |J|, as geometric means over tasks. Steps until truncation differ between tasks: the first of
-    each task are drawn at one place, and so on.
+    Errors are relative to |J|, as geometric means over tasks. Steps until truncation differ between tasks: the smallest
+    of each task are drawn at one place, and so on.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The names that `average-dice benchmark` knows. A new experiment or analysis is a file and a line here."""
+"""The names for `average-dice benchmark`. A new experiment or analysis is a file and a line here."""
 
 from typing import Any
 

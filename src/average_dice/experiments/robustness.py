@@ -1,4 +1,4 @@
-"""robustness: every method along one axis at a time around main: discount, transitions, truncation, noise."""
+"""robustness: every method along one axis at a time: discount, transitions, truncation, noise."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

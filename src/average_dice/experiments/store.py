@@ -5,10 +5,10 @@
     DIR/main/KEY.parquet       the rows of one job, not yet gathered
     DIR/main.replaced.parquet  rows of target policies or defaults that have been replaced since
 
-The rows of a job are written whole or not at all, under a name that only this job has. Writing them twice writes the
-same rows. Each row has the key of its job with its own method alone: by this key the row counts as done. Gathering
-holds a lock and writes the large file before it removes the small ones; readers read the small ones first. So no row is
-lost or counted twice, however many processes use one folder.
+The rows of a job are written whole or not at all, under a name that only this job has. Writing them again writes the
+same rows. Each row has the key of its job with only its own method: by this key the row counts as done. Gathering holds
+a lock and writes the large file before it removes the small ones; readers read the small ones first. So no row is lost
+or counted twice, with any number of processes on one folder.
 """
 
 import fcntl
@@ -133,11 +133,11 @@ class Store:
             pq.write_table(table, temporary)
 
     def done(self) -> set[str]:
-        """The keys of all rows that are there."""
+        """The keys of all stored rows."""
         return set(read_rows(self.directory, self.experiment)["unit"].to_pylist())
 
     def gather(self) -> int:
-        """Moves the rows of our jobs into one file, in an order that does not depend on which job finished first.
+        """Moves the rows of our jobs into one file, in an order that does not depend on the order of finishing.
 
         Rows of other jobs belong to target policies or defaults that have been replaced since. They are moved to the
         file `replaced`; returns their number. If another process has opened the store with other jobs in the meantime,

@@ -15,9 +15,9 @@ from rich.text import Text
 from average_dice.experiments.jobs import Row, Setting
 from average_dice.tasks import TASKS, find_task
 
-RELATIVE_FLOOR = 1e-3  # of |J|; ratios of errors count smaller errors as this: the truth is not known better
-END = 0.2  # the end of training is this share of its steps,
-LONGEST_END = 1_000  # but at most so many steps: a method that still improves is not judged by its early values
+RELATIVE_FLOOR = 1e-3  # of |J|: smaller errors count as this in ratios, because the truth is not more precise
+END = 0.2  # the end of training is this share of its steps, to average out oscillations,
+LONGEST_END = 1_000  # but at most this many steps: a method that still improves is not judged by earlier values
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
@@ -38,15 +38,15 @@ def rmse(rows: Iterable[Row]) -> float:
 def error_at_the_end(runs: Iterable[Row], after: int | None = None) -> float:
     """√ mean error² over runs and over the checkpoints at the end of training; NaN where a run has no value.
 
-    A value that oscillates in training is right at a single checkpoint by luck. `after` so many steps: the error as if
-    training had ended there.
+    A value that oscillates in training is right at a single checkpoint by luck. `after`: the error as if training had
+    ended after this many steps.
     """
     squares = [np.mean((_values_at_the_end(row, after) - row["truth"]) ** 2) for row in runs]
     return float(np.sqrt(np.mean(squares))) if squares else float("nan")
 
 
 def _values_at_the_end(row: Row, after: int | None) -> np.ndarray:
-    """A method that does not train has one value."""
+    """The values at the last checkpoints; one value if the method does not train."""
     if row["value"] is None or not row["curve_step"]:
         return np.array([np.nan if row["value"] is None else row["value"]])
     steps = np.array(row["curve_step"])

@@ -1,7 +1,7 @@
-"""trust: is the verdict right? On tasks with a known truth: coverage of the intervals and errors, by verdict.
+"""trust: is the verdict right? Coverage of the intervals and errors by verdict, on tasks with a known truth.
 
-Verdicts are recomputed from the stored inputs, by the rules as they are now. Intervals that miss the truth by less than
-a thousandth of |J| are counted separately: where every reward is 1, J is at its bound and no interval reaches it.
+Verdicts are recomputed from the stored inputs, by the current rules. Intervals that miss the truth by less than a
+thousandth of |J| are counted separately: if every reward is 1, J is at its bound and no interval reaches it.
 """
 
 import json
@@ -36,7 +36,7 @@ _HEADINGS = (
 
 @dataclass(frozen=True)
 class TrustPlan(Plan):
-    """The recommended estimator with its interval from so many `bootstrap` resamples, at every setting of `axes`."""
+    """The recommended estimator with its interval from `bootstrap` resamples, at every setting of `axes`."""
 
     tasks: tuple[str, ...]
     logs: int

@@ -1,10 +1,10 @@
-"""tuning: the paper's grid of hyperparameters for its own method, and what each way of choosing among them costs.
+"""tuning: the paper's grid of hyperparameters for its own method, and the error of each way of choosing among them.
 
 With the truth: the combination with the smallest root mean squared error on the *other* logs, for all tasks together
-(geometric mean over tasks, whose scales differ) and for each task. The best of eighty on the same logs would look far
-better than it is. Without the truth: the combination with the smallest loss on held-out episodes of the log itself,
-which every user can compute. The error is that on the log for which the choice was made, over all logs and over the
-checkpoints at the end of training.
+(geometric mean over tasks, whose scales differ) and for each task. The error of the best of eighty on the same logs
+would be far too small. Without the truth: the combination with the smallest loss on held-out episodes of the log
+itself, which every user can compute. The error is that on the log for which the choice was made, over all logs and over
+the checkpoints at the end of training.
 """
 
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Combination = tuple[float, float, float]  # λ₁, λ₂, learning rate
-PUBLISHED: Combination = (0.001, 0.5, 5e-4)
+PUBLISHED: Combination = (0.001, 0.5, 5e-4)  # of the paper
 _HEADINGS = ("task", "chosen for all tasks, with the truth", "for the task, with the truth", "without", "published")
 
 
@@ -176,7 +176,7 @@ def heat_maps(rows: Iterable[Row]) -> "Figure":
 
 
 def _log_error(runs: list[Row]) -> float:
-    """NaN where a run has no value: a combination that diverges must not look good."""
+    """NaN if a run has no value: a combination that diverges must not seem good."""
     return float(np.log10(error_at_the_end(runs)))
 
 

@@ -14,16 +14,16 @@ from average_dice.features.scaling import mean_and_std
 
 Inputs = Float[np.ndarray, "row input"]
 
-ROWS_FOR_BANDWIDTH = 500  # the median of 125,000 distances varies by less than a hundredth
-BLOCK = 4096  # rows at a time: they stay in the cache
+ROWS_FOR_BANDWIDTH = 500  # the median of their 125,000 distances varies by less than 1 %
+BLOCK = 4096  # rows at a time, which fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
 class FourierMap:
-    """φ, with everything that was drawn for it.
+    """φ, with its random frequencies and phases.
 
-    Features are kept in float32, where cosines are ten times faster: a feature that is off by 1e-7 is still a feature.
-    All sums over them are formed in float64.
+    Features are stored in float32, in which cosines are ten times faster. An error of 1e-7 in a random feature does not
+    matter. All sums over features are computed in float64.
     """
 
     mean: Float[np.ndarray, " input"]
@@ -61,5 +61,5 @@ def _median_distance(points: np.ndarray) -> float:
     squares = (points**2).sum(axis=1)
     distances = squares[:, None] + squares - 2 * points @ points.T
     above = distances[np.triu_indices(len(points), 1)]
-    above = above[above > 1e-12]  # rows that are the same say nothing of the scale
+    above = above[above > 1e-12]  # equal rows, up to rounding, say nothing about the scale
     return float(np.sqrt(np.median(above))) if len(above) else 1.0

@@ -12,14 +12,14 @@ from average_dice.policies.base import WeightedActions
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from, key_name
 
-# π's continuous actions that are drawn at each state. Every method and every seed uses the same ones, so that two
-# results do not differ by them.
+# Number of continuous actions of π that are sampled at each state: more are more precise, and cost as much more. Every
+# method and every seed uses the same ones, so that results do not differ by them.
 NUM_ACTIONS_DRAWN = 8
-ACTIONS_SEED = 20251
+ACTIONS_SEED = 20251  # any number
 
 
 def target_actions(problem: Problem, observations: np.ndarray) -> WeightedActions:
-    """π's actions at these observations: all of them with their probabilities, or a few that are drawn."""
+    """Actions of π at these observations: all of them with their probabilities, or a few that are sampled."""
     generator = np.random.default_rng(ACTIONS_SEED)
     return problem.target_actions(observations, num_draws=NUM_ACTIONS_DRAWN, generator=generator)
 
@@ -42,7 +42,7 @@ def number_of_actions(problem: Problem) -> int | None:
 class LoggedStateActions:
     """The features on the rows of the log, in float64.
 
-    `with_step`: the features see the step, too, as one more number beside the observation.
+    `with_step`: the step is one more input beside the observation.
     """
 
     problem: Problem
@@ -78,7 +78,7 @@ class LoggedStateActions:
         return problem.once((LoggedStateActions, num_features, key_name(key), with_step), make)
 
     def expected(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
-        """E_π[φ(s, a)] at any states, at step 0 if the features see the step."""
+        """E_π[φ(s, a)] at any states, at step 0 if the step is an input."""
         step = np.zeros(len(observations)) if self.with_step else None
         return _mean_under_target(self.problem, self.features, observations, step)
 
@@ -93,7 +93,7 @@ class LoggedStateActions:
         if self.features.codes is None:
             matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
             return
-        # φ of a discrete action is φ(s) times its code: one product of φ(s) serves every block.
+        # φ of a discrete action is φ(s) times its code: one product of φ(s) gives every block.
         action = self.problem.dataset.action[rows]
         size, shared = self.features.states.size, self.features.codes[0, 0]
         for number, code in enumerate(self.features.codes):

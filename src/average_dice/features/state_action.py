@@ -1,4 +1,4 @@
-"""Features of a state and an action, the same way whether actions are discrete or continuous."""
+"""Features of a state and an action, for discrete and for continuous actions."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ LIKENESS = 0.9
 def action_codes(num_actions: int, likeness: float = LIKENESS) -> Float[np.ndarray, "action code"]:
     """C with C Cᵀ = κ, κ(a, a) = 1 and κ(a, b) = likeness: the first column is the same for all actions.
 
-    Features φ(s) ⊗ C[a] have the kernel k(s, s′) κ(a, a′): what actions share, and how each deviates from it.
+    Features φ(s) ⊗ C[a] have the kernel k(s, s′) κ(a, a′): a part that actions share, and the deviation of each action.
     """
     contrasts = np.zeros((num_actions, num_actions - 1))
     for column in range(num_actions - 1):
@@ -39,8 +39,8 @@ def action_codes(num_actions: int, likeness: float = LIKENESS) -> Float[np.ndarr
 class StateActionFeatures:
     """φ(s, a). Discrete: the Fourier features of s times the code of a. Continuous: the Fourier features of (s, a).
 
-    On states that are one-hot vectors the discrete ones span every table over states and actions. With a penalty on all
-    of them but the constant that actions share, an action that the log never shows has the value of its state.
+    If states are one-hot vectors, the discrete features span every table over states and actions. With a penalty on all
+    but the shared constant, an action that is not in the log gets the value of its state.
     """
 
     states: FourierMap

@@ -1,11 +1,11 @@
-"""Tests of what every estimate from a log assumes. Each gives the distance from the assumption in standard errors.
+"""Tests of the assumptions behind every estimate. Each gives the distance from its assumption in standard errors.
 
 - **Mean ratio**: E[ρ] = 1 under μ, over the log and at every step.
 - **Balance**: E[ρ | s, t] = 1 under μ, at every state and step. It is below 1 where π takes actions that μ never takes
   there (no support), and above 1 only where probabilities are wrong.
-- **Memory**: the ratios of two consecutive steps are uncorrelated, if the recorded probabilities are those that the
-  actions were drawn with.
-- **Truncation** does not depend on what happened: the rows that end so are like the others of their step.
+- **Memory**: the ratios of two consecutive steps are uncorrelated, if actions were sampled with the recorded
+  probabilities.
+- **Truncation** does not depend on what happened: truncated rows are distributed like the others of their step.
 - **Episodes** are independent and identically distributed: returns have no trend over the log, and no correlation with
   the return of the episode before.
 
@@ -28,13 +28,15 @@ from average_dice.models.linear_systems import solve
 from average_dice.problem import Episodes, Problem, Rows
 from average_dice.randomness import generator_from
 
-NUM_FEATURES = 100  # enough to find a region; the test on held-out episodes is exact for any number
-RIDGE = 0.01
-NUM_FOLDS = 5
-FEWEST = 10  # episodes, or truncated rows, below which a test has no power
-LARGEST_RATIO = 10.0  # in learning m; the test itself uses the ratios as they are
-FURTHEST = 1e3  # standard errors: without any spread the distance would be infinite
-COUNTS = 0.1  # steps with a discount γᵗ below this are not tested alone
+# The regression for the balance. The test on held-out episodes is valid for any choice; a poor one has less power.
+NUM_FEATURES = 100  # enough to find a region of states
+RIDGE = 0.01  # times the number of rows: larger finds only large regions, smaller fits noise
+NUM_FOLDS = 5  # learns from four fifths of the episodes; more folds cost more regressions
+
+FEWEST = 10  # with fewer episodes, or truncated rows, a test has no power
+LARGEST_RATIO = 10.0  # in the regression larger ratios are clipped, because few would dominate; the test does not clip
+FURTHEST = 1e3  # standard errors; larger distances, infinite without any spread, are reported as this
+COUNTS = 0.1  # steps with a discount γᵗ below this are not tested alone: they hardly change J, and add false alarms
 
 
 def mean_ratio(problem: Problem) -> tuple[float, float]:
@@ -47,8 +49,8 @@ def worst_step(problem: Problem) -> tuple[int, float, float]:
     """Of the steps that count, γᵗ > 1/10, the one whose mean of ρ lies the most standard errors from 1.
 
     An action that π takes and μ never takes at some step lowers the mean there, and hardly changes the mean over all.
-    The error is taken from the spread of all rows if that of the step is less: among many steps, a rare action that π
-    prefers is missing from some by chance, and no ratio at that step says how rare it is.
+    The standard error uses the spread of all rows if that of the step is smaller: among many steps, a rare action that
+    π prefers is missing from some by chance, and no ratio at that step shows how rare it is.
     """
     data = problem.dataset
     spread = float(problem.ratio.std())
@@ -63,7 +65,7 @@ def worst_step(problem: Problem) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class Balance:
-    """How many standard errors E[ρ | s, t] is from 1, and how much of π's weight is lost or added by it, discounted."""
+    """Distance of E[ρ | s, t] from 1 in standard errors, and the discounted weight of π lost or added by it."""
 
     distance: float
     missing: float
@@ -71,10 +73,10 @@ class Balance:
 
 
 def balance(problem: Problem, *, key: jax.Array) -> Balance:
-    """E[ρ | s, t] = 1, where a regression on other episodes says that it is not.
+    """Tests E[ρ | s, t] = 1 where a regression on other episodes predicts a violation.
 
-    m(s, t) is learnt from 1 − ρ on other folds of episodes. Under the assumption E[m(s, t) (1 − ρ)] = 0 whatever m is.
-    What is missing or in excess is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: how often in an
+    m(s, t) is learnt from 1 − ρ on other folds of episodes. Under the assumption E[m(s, t) (1 − ρ)] = 0 for every m.
+    The missing or excess mass is E[Σ γᵗ W_t (1 − ρ_t)] over the rows where m is positive or negative: how often in an
     episode, discounted, π leaves the support of the log. W is self-normalised at every step, so it may exceed 1.
     """
     data = problem.dataset
@@ -120,7 +122,7 @@ def memory(problem: Problem) -> float:
 def truncation(data: LoggedDataset) -> float:
     """The largest distance, over all columns, of truncated rows from the others of their step.
 
-    Rows of the last step, where all episodes are truncated, say nothing; nor do terminated rows.
+    Terminated rows and rows of the last step, where all episodes are truncated, are left out.
     """
     num_actions = int(data.action.max()) + 1 if data.is_discrete else None
     columns = np.column_stack(
@@ -138,10 +140,10 @@ def truncation(data: LoggedDataset) -> float:
     variances = np.stack([np.bincount(step, one**2, len(number)) for one in scaled.T], axis=1) / counts - means**2
     chosen = step[truncated[at_risk]]
     apart = (scaled[truncated[at_risk]] - means[chosen]).sum(axis=0)
-    # drawn without replacement from those at risk at the step
+    # the variance of sampling without replacement from the rows at risk at the step
     drawn = np.bincount(chosen, minlength=len(number))[:, None]
     spread = np.sum(drawn * variances * (counts - drawn) / np.maximum(counts - 1, 1), axis=0)
-    varies = spread > 1e-12
+    varies = spread > 1e-12  # a smaller spread of standardised columns is rounding
     if not varies.any():
         return 0.0
     return min(float(np.max(np.abs(apart[varies]) / np.sqrt(spread[varies]))), FURTHEST)
@@ -171,9 +173,9 @@ def _returns(problem: Problem) -> Episodes:
 def distance_from_zero(
     values: Float[np.ndarray, " value"], *, fewest: int = FEWEST, least_spread: float = 0.0, one_sided: bool = False
 ) -> float:
-    """Of the mean of independent values from 0, in standard errors; 0 if there are too few of them to tell."""
+    """The distance of the mean of independent values from 0, in standard errors; 0 if there are too few of them."""
     if len(values) < fewest or not values.any():
         return 0.0
     error = max(float(values.std(ddof=1)), least_spread) / np.sqrt(len(values))
     distance = float(values.mean()) if one_sided else abs(float(values.mean()))
-    return max(0.0, min(distance / max(error, 1e-300), FURTHEST))
+    return max(0.0, min(distance / max(error, 1e-300), FURTHEST))  # 1e-300 avoids a division by 0

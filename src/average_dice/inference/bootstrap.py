@@ -1,9 +1,9 @@
 """The bootstrap over whole episodes: the value of a method on resamples of the log.
 
-Rows of an episode depend on each other, so episodes are resampled, with replacement, and the method is refitted to each
-resample. Random features are drawn anew for each quarter of the resamples: the estimate depends on them, too. The same
-number of resamples and the same seed give the same episodes and features for every method and every policy, so that
-the difference between two of them is a difference of pairs.
+Rows of an episode depend on each other, so whole episodes are resampled, with replacement, and the method is refitted
+to each resample. Each quarter of the resamples has its own random features, because the estimate depends on them, too.
+The same number of resamples and the same seed give the same episodes and features for every method and every policy,
+so that the differences between two of them are paired.
 """
 
 import os
@@ -23,14 +23,14 @@ from average_dice.problem import Problem
 from average_dice.progress import part, report
 from average_dice.resampling import Resample, ResampleBlock, RowSums
 
-BLOCK = 25  # resamples whose sums are formed in one matrix product: more gain little, and take more memory
-TOGETHER = 6  # resamples refitted at once in a thread: the features of the log are read once for all of them …
-ROWS_TOGETHER = 100_000  # … as long as they have no more rows together: beyond it, memory counts more
-ROWS_AHEAD = 10_000  # with more rows, two groups with their features would take too much memory at once
-NUM_FEATURE_DRAWS = 4  # so often random features are drawn anew, so that the interval counts their randomness, too
-AT_ONCE = 10  # resamples that train at once, so that the progress bar moves …
-ROWS_AT_ONCE = 200_000  # … and no more than have so many rows together: networks are evaluated on all of them
-MOST_GROUPS = 50  # of episodes, one of which at a time is left out: enough for the acceleration of BCa
+BLOCK = 25  # resamples with sums from one matrix product: more gain little, and take more memory
+TOGETHER = 6  # resamples refitted together in a thread, which reads the features of the log once for all of them,
+ROWS_TOGETHER = 100_000  # but with at most this many rows in all: more would take too much memory
+ROWS_AHEAD = 10_000  # up to this many rows the next group is prepared ahead; two larger ones would take too much memory
+NUM_FEATURE_DRAWS = 4  # sets of random features, whose randomness the interval includes; each costs a preparation
+AT_ONCE = 10  # resamples that train together: few enough for the progress bar to move,
+ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once
+MOST_GROUPS = 50  # groups of episodes, left out one at a time: enough for the acceleration of BCa
 
 Episodes = Int[np.ndarray, " resampled"]
 Replicates = Float[np.ndarray, " resample"]
@@ -42,7 +42,7 @@ def resampled_episodes(num_episodes: int, number: int, seed: int) -> Int[np.ndar
 
 
 def left_out_episodes(num_episodes: int) -> list[Int[np.ndarray, " kept"]]:
-    """All episodes but one, for each of them; all but one group, where there are many."""
+    """All episodes but one, for each of them; all but one group, if there are many."""
     group = np.arange(num_episodes) % min(num_episodes, MOST_GROUPS)
     return [np.flatnonzero(group != one) for one in range(group.max() + 1)] if num_episodes > 1 else []
 
@@ -88,14 +88,14 @@ def replicate(
 
 
 def _in_groups(chosen: Sequence[Episodes], number: int) -> list[Sequence[Episodes]]:
-    """Resamples that have their random features in common."""
+    """Groups of resamples with common random features."""
     size = -(-len(chosen) // number)
     return [chosen[first : first + size] for first in range(0, len(chosen), size)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Resamples that share a prepared method; the first of them has been refitted, which formed what all share."""
+    """Resamples that share a prepared method. The first is refitted already, which computed what all share."""
 
     prepared: Prepared
     blocks: list[ResampleBlock]
@@ -118,7 +118,7 @@ class _Group:
                 yield from values
 
     def _of_some(self, block: ResampleBlock, places: Sequence[int]) -> list[float]:
-        """Several resamples at once; if one of them fails, one by one, to see which."""
+        """Refits several resamples together; if one of them fails, one by one, to find which."""
         resamples = [block.resample(place) for place in places]
         try:
             return [float(fit.value) for fit in self.prepared.refit(resamples)]
@@ -127,7 +127,7 @@ class _Group:
 
 
 def _trained(prepared: Prepared, problem: Problem, chosen: Sequence[Episodes]) -> Replicates:
-    """A few resamples train at once; if one of them fails, they train again one by one, to see which."""
+    """Trains a few resamples together; if one of them fails, one by one, to find which."""
     values: list[float] = []
     at_once = min(AT_ONCE, max(1, ROWS_AT_ONCE // problem.dataset.num_transitions))
     firsts = range(0, len(chosen), at_once)

@@ -1,4 +1,4 @@
-"""What the log can support: numbers that say how far an estimate from it can be trusted, whatever the method."""
+"""Diagnostics of a log: numbers that show how far an estimate from it can be trusted, by any method."""
 
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,7 @@ from average_dice.inference.log_quality import largest_reward_share, repeated_ep
 from average_dice.inference.pareto import pareto_k
 from average_dice.problem import Problem
 
-NUM_HEAVIEST = 5  # shown in the report
+NUM_HEAVIEST = 5  # as many as fit into a line of the report
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,25 @@ class Heavy:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """None where the log or the policy does not say.
+    """None where the log or the policy lacks the inputs.
 
     - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1.
     - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
-    - `overlap`: the mean of min(1, ρ), 1 if π acts as the log does and 0 if never: 1 minus the distance of the two.
+    - `overlap`: the mean of min(1, ρ), which is 1 minus the total variation distance of π and μ.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
-    - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: of the products at each step.
+    - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: the same of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: the episodes with the largest; `weights`: all, as shares.
     - `balance`, `missing_mass`, `excess_mass`: how many standard errors E[ρ | s, t] is from 1, and how often in an
-      episode, discounted, π's weight is lost or added by it.
-    - `memory`, `truncation`, `trend`, `neighbours`: how many standard errors the log is from what every estimate
-      assumes: actions drawn with the recorded probabilities, truncation that does not depend on what happened, episodes
-      that are identically distributed and independent (see `assumptions`).
+      episode, discounted, weight of π is lost or added by it.
+    - `memory`, `truncation`, `trend`, `neighbours`: how many standard errors the log is from the assumptions:
+      actions sampled with the recorded probabilities, truncation that does not depend on what happened, episodes that
+      are identically distributed and independent (see `assumptions`).
     - `mass_found`: what the learnt ratio sums to before it is normalised; 1 is right.
-    - `beyond_truncation`: the share of the discounted weight after truncations that hardly any episode goes beyond.
-    - `flow_residual`: how far the flow of the learnt ratio is from balance on held-out episodes; 0 is right.
+    - `beyond_truncation`: the share of the discounted weight after truncations that hardly any episode passes.
+    - `flow_residual`: violation of the flow equation by the learnt ratio on held-out episodes; 0 is right.
     - `reward_range`: the largest reward minus the least.
-    - `largest_reward_share`: what one row adds to the variance of rewards; `repeated_episodes`: a share of all.
+    - `largest_reward_share`: the largest share of one row in the variance of rewards.
+    - `repeated_episodes`: the share of episodes that are copies.
     """
 
     reward_range: float
@@ -81,7 +82,7 @@ class Diagnostics:
 
 
 def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
-    """All of it, from the log and the policy alone."""
+    """All diagnostics, from the log and the policy."""
     data = problem.dataset
     of_log = Diagnostics(
         float(np.ptp(data.reward)),
@@ -127,7 +128,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
 
 
 def mass_found(problem: Problem, key: jax.Array) -> float | None:
-    """The mass of Average-DICE's ratio; taken from the recommended estimator where that has been prepared."""
+    """The mass of Average-DICE's ratio; shared with the recommended estimator if that has been prepared."""
     try:
         return float(prepared_once(AverageDICE(), problem, key=key).fit().diagnostics["flow_mass"])
     except NotApplicable:

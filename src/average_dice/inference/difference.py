@@ -1,9 +1,9 @@
-"""Is it better than what we do now? Differences between two values on the same bootstrap resamples.
+"""Differences between two values on the same bootstrap resamples: is the policy better than the behaviour policy?
 
-What the behaviour policy earns is estimated by the same method as what π earns, on the log with a single action. Every
+The value of the behaviour policy is estimated by the same method as that of π, on the log with a single action. Every
 importance ratio is then 1, and a critic learns the values of states. (The plain discounted return ignores rewards after
-truncation. Another method than π's would continue in another way after it; on paired resamples, where chance cancels,
-even μ would then differ significantly from μ.)
+truncation, and another method would extrapolate in another way. On paired resamples, where chance cancels, even μ would
+then differ significantly from μ.)
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from average_dice.problem import Problem
 
 @dataclass(frozen=True)
 class Difference:
-    """How much more one earns than the other (the baseline), with its interval."""
+    """The value of one policy minus that of another (the baseline), with its interval."""
 
     value: float
     lower: float | None
@@ -46,7 +46,7 @@ class Difference:
 def behaviour_value(
     method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array
 ) -> tuple[float, Replicates]:
-    """What μ earns by this method, and the same on so many bootstrap resamples."""
+    """The value of μ by this method, and its values on `number` bootstrap resamples."""
     on_policy = problem.with_single_action()
     prepared = method.prepare(on_policy, key=key)
     value = prepared.fit().value

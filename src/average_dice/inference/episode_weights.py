@@ -1,18 +1,18 @@
-"""The weights that episodes carry, and how many of them the estimate effectively rests on.
+"""The weights of episodes, and their effective number.
 
-An episode's weight is what a reward of 1 at every step would earn through it, with self-normalised products W:
+The weight of an episode is its contribution to J if every reward is 1, with self-normalised products W:
 
     g = (1 − γ) Σ_t γᵗ W_t / c_t      W_t = ρ_{0:t} over its mean over episodes
 
-so that steps with little weight at this discount have little weight here. c_t is the share of episodes not yet
-truncated at step t (1 where all are truncated at one length): uncensored episodes are weighted up.
+so that late steps count as little as they do in J. c_t is the share of episodes not yet truncated at step t (1 if all
+are truncated at one length): uncensored episodes are weighted up.
 """
 
 import numpy as np
 
 from average_dice.problem import Episodes, Problem, Rows
 
-FEWEST_GOING_ON = 10  # episodes that must go on after a truncation for what follows it to be in the log
+FEWEST_GOING_ON = 10  # if fewer episodes continue past a truncation, the log shows too little of what follows it
 
 
 def episode_weights(problem: Problem, products: Rows) -> Episodes:
@@ -37,7 +37,7 @@ def effective_by_step(problem: Problem, products: Rows) -> list[float]:
 def beyond_truncation(problem: Problem, products: Rows) -> float:
     """Σ_truncated γᵀ W / K: 0 where every episode terminated, γᴴ where all are truncated after H steps.
 
-    Truncations do not count if enough other episodes go on after them: the log then shows what follows.
+    Truncations do not count if enough other episodes continue past them: the log then shows what follows.
     """
     data = problem.dataset
     last = data.starts + data.lengths - 1

@@ -1,4 +1,4 @@
-"""How far the flow of the learnt ratio is from balance on held-out episodes."""
+"""Violation of the flow equation by the learnt ratio on held-out episodes."""
 
 import jax
 import numpy as np
@@ -10,14 +10,15 @@ from average_dice.features.scaling import mean_and_std
 from average_dice.problem import Problem, Rows
 from average_dice.randomness import generator_from
 
-FEWEST = 4  # episodes: two to learn from, two to judge by
+FEWEST = 4  # episodes: two to learn from, two for the variance of the test
 
 
 def flow_residual(problem: Problem, key: jax.Array) -> float | None:
-    """How far the flow E[w (f(s) − γ m ρ f(s′))] is from the starts (1 − γ) E[f(s₀)], over 1 − γ, chance taken off.
+    """The distance of the flow E[w (f(s) − γ m ρ f(s′))] from the starts (1 − γ) E[f(s₀)], over 1 − γ, without noise.
 
-    f are the standardised observations: the starts would have to move by so many standard deviations. w, a function of
-    state and step, is learnt from one half of the episodes and judged on the other, both ways.
+    f are the standardised observations: for the flow to be right, the starts would have to move by this many standard
+    deviations. w, a function of state and step, is learnt from one half of the episodes and tested on the other, both
+    ways. The variance of the mean is subtracted from its square.
     """
     data = problem.dataset
     if data.num_episodes < FEWEST:
@@ -40,7 +41,7 @@ def flow_residual(problem: Problem, key: jax.Array) -> float | None:
 
 
 def _apart_from_starts(problem: Problem, ratio: Rows) -> Float[np.ndarray, "episode test"]:
-    """What each episode adds to the difference between flow and starts."""
+    """The contribution of each episode to the difference between flow and starts."""
     data, discount = problem.dataset, problem.discount
     mean, std = mean_and_std(data.observation)
     logged, after = (data.observation - mean) / std, (data.next_observation - mean) / std

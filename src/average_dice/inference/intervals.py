@@ -11,7 +11,7 @@ Values = Float[np.ndarray, " value"]
 
 
 def tail_share(level: float, num_episodes: int) -> float:
-    """What percentiles leave on each side, less than half of 1 − level for few episodes.
+    """The share of replicates on each side of the interval: less than half of 1 − level for few episodes.
 
     Resamples of K episodes spread less than logs do, by √((K − 1)/K), and a normal distribution has lighter tails than
     Student's: the share is Φ(−√(K/(K − 1)) t) in place of Φ(−z) (Hesterberg, 2015).
@@ -22,23 +22,23 @@ def tail_share(level: float, num_episodes: int) -> float:
 
 
 def percentile(replicates: Values, level: float, num_episodes: int) -> Ends:
-    """The middle part of the bootstrap's replicates (Efron, 1979), made wider for few episodes."""
+    """The percentile interval of the replicates (Efron, 1979), made wider for few episodes."""
     tail = tail_share(level, num_episodes)
     return _quantiles(replicates, [tail, 1 - tail])
 
 
 def _quantiles(replicates: Values, shares: list[float]) -> Ends:
-    """The share p of n replicates lies below the one at place p (n + 1), so that few of them do not bias it."""
+    """The quantile p of n replicates is at rank p (n + 1), so that it is not biased for small n."""
     low, high = np.quantile(replicates, shares, method="weibull")
     return float(low), float(high)
 
 
 def bias_corrected(value: float, replicates: Values, left_out: Float[np.ndarray, " left_out"], level: float) -> Ends:
-    """BCa (Efron, 1987): percentiles moved for a biased median (z₀) and for a spread that grows with the value (a).
+    """BCa (Efron, 1987): percentiles corrected for a biased median (z₀) and a spread that grows with the value (a).
 
         α ↦ Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))),     a = Σ d³ / 6 (Σ d²)^{3/2},   d = mean of left_out − left_out
 
-    `left_out` are the values without one episode (or one group of them) each.
+    `left_out`: the values without one episode (or one group of episodes) each.
     """
     num = len(replicates)
     below = (np.sum(replicates < value) + 0.5 * np.sum(replicates == value)) / num
@@ -52,18 +52,18 @@ def bias_corrected(value: float, replicates: Values, left_out: Float[np.ndarray,
 
 
 def student_t(values: Values, level: float) -> Ends:
-    """Of the mean of independent values, one for each episode."""
+    """Student's t of the mean of independent values, one for each episode."""
     _at_least_two(len(values))
     reach = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
 def empirical_bernstein(values: Values, level: float, low: float, high: float) -> Ends:
-    """Of the mean of independent values that lie between `low` and `high`, whatever their distribution.
+    """For the mean of independent values between `low` and `high`, with any distribution.
 
         mean ± √(2 V ln(4/δ) / n) + 7 (high − low) ln(4/δ) / (3 (n − 1)),      δ = 1 − level
 
-    (Maurer & Pontil, 2009, for each side δ/2.) It holds for every n; it is wide, and no better than the bounds are.
+    (Maurer & Pontil, 2009, for each side δ/2.) It holds for every n. It is wide, and needs right bounds.
     """
     _at_least_two(len(values))
     if values.min() < low or values.max() > high:

@@ -1,4 +1,4 @@
-"""What can be wrong with a log whatever the policy: single rewards, copies; and actions that it never shows."""
+"""Quality of a log: outliers among rewards, copies of episodes, and actions of π that are not in the log."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable
 from average_dice.problem import Problem, Rows
 
-MET_AGAIN = 0.1  # of the rows: with more, states repeat by themselves, and equal episodes may be chance
+MET_AGAIN = 0.1  # share of rows with a state of another episode; above it equal episodes may be chance
 
 
 def unseen_actions(problem: Problem) -> float | None:
-    """The share of π's discrete actions, at the logged states, that are nowhere in the log."""
+    """The share of π's discrete actions, at the logged states, that do not occur in the log."""
     data = problem.dataset
     if not data.is_discrete:
         return None
@@ -22,7 +22,7 @@ def unseen_actions(problem: Problem) -> float | None:
 
 
 def largest_reward_share(reward: Rows) -> float:
-    """What the row furthest from the mean adds to the variance of rewards."""
+    """The share of the row furthest from the mean in the variance of rewards."""
     squares = (reward - reward.mean()) ** 2
     return float(squares.max() / squares.sum()) if squares.any() else 0.0
 
@@ -30,8 +30,9 @@ def largest_reward_share(reward: Rows) -> float:
 def repeated_episodes(data: LoggedDataset) -> float:
     """The share of episodes that are the same as an earlier one, row for row, and too unlikely to be so by chance.
 
-    Where states repeat in other episodes, short episodes repeat by themselves. Then only those count that μ would
-    hardly produce twice in a log of this size; if μ is unknown, none.
+    If states recur in other episodes, short episodes repeat by chance. Then only those count that μ would hardly
+    produce twice in a log of this size: among n episodes, n² exp(−surprisal) must be below e⁻³ = 5 %. If μ is unknown,
+    none counts.
     """
     columns = np.column_stack(
         [data.observation, data.action.reshape(len(data.step), -1), data.reward, data.next_observation]
@@ -50,7 +51,7 @@ def repeated_episodes(data: LoggedDataset) -> float:
 
 
 def _share_of_states_met_again(data: LoggedDataset) -> float:
-    """The share of rows whose observation is in another episode, too."""
+    """The share of rows with an observation that also occurs in another episode."""
     _, state = np.unique(data.observation, axis=0, return_inverse=True)
     episode = np.cumsum(data.step == 0) - 1
     visits = np.unique(np.column_stack([state.ravel(), episode]), axis=0)

@@ -1,4 +1,4 @@
-"""Where π would go and the log has been: the ratio over states, on a map of two dimensions."""
+"""The density ratio of states on a map of two dimensions: which states π visits, and which the log visits."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from average_dice.features.scaling import mean_and_std
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from
 
-MOST_POINTS = 400
+MOST_POINTS = 400  # more would hide each other, and make the page larger
 
 
 @dataclass(frozen=True)
 class StateMap:
-    """Some logged states: where they lie on the two axes, and the ratio d_π / d_μ there."""
+    """Some logged states: their places on the two axes, and the ratio d_π / d_μ there."""
 
     axes: tuple[str, str]
     x: tuple[float, ...]
@@ -25,7 +25,7 @@ class StateMap:
 
 
 def check_features(problem: Problem, features: tuple[int, int] | None) -> None:
-    """Raises unless observations have these numbers."""
+    """Raises unless observations have these dimensions."""
     width = problem.dataset.observation.shape[1]
     if features is not None and not all(0 <= one < width for one in features):
         raise SettingError(f"the map's features must lie between 0 and {width - 1}, not {features}.")
@@ -34,7 +34,7 @@ def check_features(problem: Problem, features: tuple[int, int] | None) -> None:
 def map_states(
     problem: Problem, fit: Fit | None, features: tuple[int, int] | None, *, key: jax.Array
 ) -> StateMap | None:
-    """On the first two principal components of the standardised observations, or on two of their numbers."""
+    """On the first two principal components of the standardised observations, or on two of their dimensions."""
     observations = problem.dataset.observation
     if fit is None:
         return None
@@ -53,7 +53,7 @@ def _principal(observations: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:
     if scaled.shape[1] == 1:
         return np.column_stack([scaled[:, 0], np.zeros(len(scaled))]), ("observation 0", "")
     variance, directions = np.linalg.eigh(scaled.T @ scaled / len(scaled))
-    share = variance[::-1] / max(float(variance.sum()), 1e-300)
+    share = variance[::-1] / max(float(variance.sum()), 1e-300)  # not 0: constant observations have no variance
     points = scaled @ directions[:, ::-1][:, :2]
     return points, (f"first component, {share[0]:.0%} of the variance", f"second component, {share[1]:.0%}")
 

@@ -1,12 +1,12 @@
-"""The interval that suits a method.
+"""The interval of a method.
 
-- The estimate is a mean of independent episodes (`Fit.episode_values`): Student's t of these values.
-- Everything else: the bootstrap over whole episodes, refitted to every resample.
-- Methods that train: the same, with as many resamples as the user asks for.
+- If the estimate is a mean over independent episodes (`Fit.episode_values`): Student's t of these values.
+- Otherwise: the bootstrap over whole episodes, with a refit to every resample.
+- Methods that train: the same, with as many resamples as the user requests.
 
-Where resamples are too few for percentiles, Student's t with their spread replaces them.
+If resamples are too few for percentiles, Student's t with their spread is used instead.
 
-All of these intervals cover the error by chance, from one log to the next. None covers a bias that every log shares.
+All these intervals cover the sampling error, from one log to the next. None covers a bias that every log shares.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from average_dice.inference.intervals import Ends, bias_corrected, from_few, per
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Episodes, Problem
 
-MOST_FAILURES = 0.1  # of the resamples: with more, those that are left are not a fair sample
+MOST_FAILURES = 0.1  # of the resamples: with more failures, the others are no longer a fair sample
 
 
 @dataclass(frozen=True)
 class IntervalSettings:
-    """How intervals are found: the level, the resamples, those of methods that train, and the random seed."""
+    """Settings of intervals: confidence level, numbers of resamples (also for methods that train), random seed."""
 
     level: float = 0.95
     bootstrap: int = 100
@@ -40,13 +40,13 @@ class IntervalSettings:
             raise SettingError("the number of bootstrap resamples must not be negative.")
 
     def resamples_of(self, method: Estimator) -> int:
-        """How many resamples the method gets."""
+        """The number of resamples for the method."""
         return self.bootstrap_trained if method.trains else self.bootstrap
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """An interval, or a note that says why there is none; and the values on resamples, where there are any."""
+    """An interval, or a note that says why there is none; and the values on resamples, if there are any."""
 
     interval: Interval | None
     note: Note | None = None
@@ -56,7 +56,7 @@ class Uncertainty:
 def uncertainty(
     method: Estimator, problem: Problem, prepared: Prepared, settings: IntervalSettings, *, key: jax.Array
 ) -> Uncertainty:
-    """The interval of the kind that suits the method, which was prepared for this problem with this key."""
+    """The interval of the method, which was prepared for this problem with this key."""
     if problem.dataset.num_episodes < 2:
         return _none("the log has one episode")
     number = settings.resamples_of(method)
@@ -78,7 +78,7 @@ def uncertainty(
 def bootstrap_values(
     method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array, prepared: Prepared | None = None
 ) -> Replicates:
-    """The method's value on so many resamples."""
+    """The method's values on `number` resamples."""
     chosen = list(resampled_episodes(problem.dataset.num_episodes, number, seed))
     return replicate(method, problem, chosen, key=key, prepared=prepared)
 
@@ -91,7 +91,7 @@ def of_replicates(value: float, replicates: Replicates, level: float, num_episod
         why = f"the method fails on {num_failed} of {len(replicates)} bootstrap resamples"
         return Uncertainty(None, _no_interval(why), replicates)
     failed = f", {num_failed} failed" if num_failed else ""
-    if tail_share(level, num_episodes) * (len(found) + 1) < 1:  # the end would lie outside of all replicates
+    if tail_share(level, num_episodes) * (len(found) + 1) < 1:  # the percentile would lie beyond the last replicate
         kind = f"Student's t with the spread of {len(replicates)} bootstrap resamples{failed}"
         return Uncertainty(Interval(*from_few(value, found, level, num_episodes), level, kind), None, replicates)
     kind = f"percentiles of {len(replicates)} bootstrap resamples{failed}"
@@ -101,11 +101,11 @@ def of_replicates(value: float, replicates: Replicates, level: float, num_episod
 def bias_corrected_interval(
     method: Estimator, problem: Problem, fit: Fit, replicates: Replicates, level: float, key: jax.Array
 ) -> Ends:
-    """BCa: refits without each episode (or group of episodes) besides the resamples."""
+    """BCa, which also refits without each episode (or group of episodes)."""
     if problem.dataset.num_episodes < 2:
         raise SettingError("an interval takes at least two episodes.")
     others = left_out_episodes(problem.dataset.num_episodes)
-    left_out = replicate(method, problem, others, key=key, feature_draws=1)  # only the episode left out may change
+    left_out = replicate(method, problem, others, key=key, feature_draws=1)  # the same features in all
     return bias_corrected(fit.value, replicates[np.isfinite(replicates)], left_out[np.isfinite(left_out)], level)
 
 

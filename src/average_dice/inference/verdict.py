@@ -1,4 +1,4 @@
-"""The verdict: does the log support the number? It is the worst that any rule says.
+"""The verdict: does the log support the estimate? It is the worst level of any rule.
 
 "not supported" if any rule of `rules` says so, else "weak" if any rule does, else "supported". Every rule that fires
 gives a reason and a remedy. `average-dice benchmark trust` counts how often verdicts are right on tasks whose true
@@ -13,9 +13,9 @@ from average_dice.inference.rules import NOT_SUPPORTED, RULES, WEAK, Check, Evid
 
 SUPPORTED = "supported"
 LEVELS = (SUPPORTED, WEAK, NOT_SUPPORTED)
-NO_VALUE = "no-value"  # in `Verdict.rules`: the method does not apply, so there is nothing to judge
+NO_VALUE = "no-value"  # in `Verdict.rules`: the method is not applicable, so there is no estimate
 PASSED = "all checks passed: overlap {overlap:.0%}, effective number of episodes {effective_episodes:.0f} of {episodes}"
-ONLY_BASELINES = "only-baselines"  # likewise: no estimate of the policy's value was asked for
+ONLY_BASELINES = "only-baselines"  # in `Verdict.rules`: no estimate of the policy's value was requested
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Verdict:
 
 
 def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int) -> Verdict:
-    """The verdict on an estimate, by every rule; None where only baselines were asked for."""
+    """The verdict on an estimate, by every rule. `estimate` is None if only baselines were requested."""
     if estimate is None:
         reason = "only baselines were asked for; they estimate the value of the behaviour policy"
         return Verdict(NOT_SUPPORTED, (reason,), rules=(ONLY_BASELINES,))
@@ -53,6 +53,6 @@ def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int
 
 
 def run_checks(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int) -> tuple[Check, ...]:
-    """Every rule as a line of the report, those left out whose number is not known for this log."""
+    """Every rule as a line of the report, except those without a number for this log."""
     evidence = Evidence(estimate, diagnostics, num_episodes)
     return tuple(check for rule in RULES if (check := rule.check(evidence)) is not None)

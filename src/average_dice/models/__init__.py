@@ -1,4 +1,4 @@
-"""What a ratio can be: a table, a linear model, Fourier features, a network. Each fits the same regression."""
+"""Models of the ratio: a table, a linear model, Fourier features, an MLP. Each fits the same regression."""
 
 from average_dice.models.fourier import FourierFeatures
 from average_dice.models.held_out import HeldOut

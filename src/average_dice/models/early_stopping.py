@@ -1,4 +1,4 @@
-"""Early stopping: of the parameters at all checkpoints, those with the least error on held-out episodes."""
+"""Early stopping: keeps the parameters of the checkpoint with the least error on held-out episodes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +28,7 @@ def left_out(episode: Int[np.ndarray, " row"], share: float) -> Bool[np.ndarray,
 
 @dataclass(eq=False)
 class Best:
-    """For each copy the parameters with the least loss so far, until `patience` checkpoints bring no progress.
+    """For each copy the parameters with the least loss so far, until `patience` checkpoints without progress.
 
     A copy does not depend on the others.
     """
@@ -39,7 +39,7 @@ class Best:
     checkpoints_since: Int[np.ndarray, " copy"] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def offer(self, parameters: Tree, losses: Float[np.ndarray, " copy"]) -> bool:
-        """Keeps what is better; returns whether all copies have stopped."""
+        """Keeps the parameters of each copy that improved. Returns whether all copies have stopped."""
         if self.parameters is None:
             self.parameters, self.losses, self.checkpoints_since = parameters, losses, np.zeros(len(losses), np.int64)
             return False

@@ -2,9 +2,9 @@
 
     θ = (ΦᵀΩΦ + nλI)⁻¹ ΦᵀΩy,        Φ the features of `features.fourier`, Ω the weights of the rows
 
-The ridge λ is chosen by cross-validation over whole episodes: rows of one episode share their product of ratios, so
-single held-out rows would be known from the others. Each fold contributes its own ΦᵀΦ and Φᵀy, and every candidate is
-judged on these sums alone; all of it costs little more than one ΦᵀΦ.
+The ridge λ is chosen by cross-validation over whole episodes: rows of one episode share their product of ratios, so the
+other rows would reveal a single held-out row. Each fold contributes its own ΦᵀΦ and Φᵀy, and the error of every
+candidate follows from these sums. The whole costs little more than one ΦᵀΦ.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from average_dice.resampling import Resample, RowSums
 from average_dice.threads import in_threads
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))  # from interpolation to a constant, a decade apart
-NUM_FOLDS = 6  # a fold more costs a factorisation for each ridge, and brings little
+NUM_FOLDS = 6  # one more fold costs a factorisation for each ridge, and gains little
 
 LARGEST_RIDGE = Note(
     NoteCode.LARGEST_RIDGE, "cross-validation chose the largest ridge: states hardly explain the products of ratios"
@@ -37,7 +37,7 @@ LARGEST_RIDGE = Note(
 class FourierFeatures(RatioModel):
     """`num_features` cosines besides the constant and the linear terms; `ridges` are the candidates for λ₁."""
 
-    num_features: int = 300
+    num_features: int = 300  # the cost grows with its square; the ridge limits the variance
     ridges: tuple[float, ...] = RIDGES
 
     def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
@@ -52,8 +52,8 @@ class FourierFeatures(RatioModel):
         if np.ptp(regression.targets) == 0:
             return features, _constant(regression.targets, max(self.ridges), features.width)
         folds = _folds(regression.episode, generator)
-        # One BLAS thread each, and the folds in parallel: BLAS threads that wait for each other on a busy machine turn
-        # a tenth of a second into several.
+        # The folds run in parallel, with one BLAS thread each. On a busy machine, BLAS threads that wait for each other
+        # turn a tenth of a second into several seconds.
         with threadpool_limits(1, "blas"):
             return features, self._fit(regression, features, folds)
 
@@ -96,7 +96,7 @@ class PreparedFourier(PreparedModel):
         phi, gram = self._on_rows
         weights = self.regression.unit_weights
         targets = [weights * one.resample.onto_rows(one.regression.targets, len(phi)) for one in resamples]
-        rights = np.stack(targets) @ phi  # the features of the log are read once for all
+        rights = np.stack(targets) @ phi  # reads the features of the log once for all resamples
         thetas = [self._theta(one.resample, gram, right) for one, right in zip(resamples, rights, strict=True)]
         rows = phi @ np.column_stack(thetas)
         return [self._fitted(one.resample, rows[:, place], thetas[place]) for place, one in enumerate(resamples)]
@@ -122,14 +122,14 @@ class PreparedFourier(PreparedModel):
 
 
 def _constant(targets: RowValues, ridge: float, kernel_width: float) -> Fitted:
-    """Targets that are all the same, as where π = μ, leave nothing to learn."""
+    """The fit if all targets are equal, as for π = μ: there is nothing to learn."""
     value = float(targets[0])
     diagnostics = {"ridge": ridge, "kernel_width": kernel_width}
     return Fitted(targets.copy(), lambda inputs: np.full(len(inputs), value), diagnostics=diagnostics)
 
 
 def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:
-    """The rows of each fold; an episode is in one fold, whole."""
+    """The rows of each fold. All rows of an episode are in one fold."""
     num_episodes = int(episode.max()) + 1
     num_folds = min(NUM_FOLDS, num_episodes)
     fold_of = generator.permutation(num_episodes) % num_folds
@@ -161,7 +161,7 @@ def _apply(phi: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 
 def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int]) -> float:
-    """The ridge with the lowest squared error on held-out episodes; with a single episode, the largest."""
+    """The ridge with the least squared error on held-out episodes; the largest ridge if there is one episode."""
     if len(sums) == 1:
         return max(ridges)
     total, size = np.sum(sums, axis=0), sum(sizes)
@@ -169,8 +169,9 @@ def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int])
     def errors_without(fold: int) -> list[float]:
         held, held_size = sums[fold], sizes[fold]
         kept, left = total - held, size - held_size
-        residuals = [np.append(_solve(kept, ridge * left), -1.0) for ridge in ridges]  # (θ, −1): its form in held …
-        return [float(residual @ held @ residual) for residual in residuals]  # … is the error on the rows held out
+        # With x = (θ, −1), the quadratic form xᵀ sums x of a fold is the squared error on its rows.
+        residuals = [np.append(_solve(kept, ridge * left), -1.0) for ridge in ridges]
+        return [float(residual @ held @ residual) for residual in residuals]
 
     errors = np.sum(in_threads(errors_without, range(len(sums))), axis=0)
     return ridges[int(errors.argmin())]

@@ -1,4 +1,4 @@
-"""A model fitted to some of the episodes, with its squared error on the others, which needs no truth."""
+"""A model fitted to some of the episodes, with its squared error on the others. This error needs no true value."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ from average_dice.models.regression import Fitted, RatioModel, Regression, RowVa
 class HeldOut(RatioModel):
     """Fits `model` to all episodes but a `share` of them, evenly spread, and predicts all rows.
 
-    `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the held-out rows. Which episodes these are does not depend on
-    the key, so that candidates are compared on the same ones. Recorded values are those of the other episodes.
+    `diagnostics["held_out_loss"]` is ½ E[(f − y)²] on the held-out rows. The choice of episodes does not depend
+    on the key, so that candidates are compared on the same ones. Recorded values are those of the other episodes.
     """
 
     model: RatioModel
@@ -37,7 +37,7 @@ class HeldOut(RatioModel):
 
         def value_of_kept(f: RowValues) -> float:
             rows = np.zeros(len(out))
-            rows[~out] = f * (len(out) / len(f))  # a mean over all rows is then one over those kept
+            rows[~out] = f * (len(out) / len(f))  # a mean over all rows is then a mean over those kept
             return value_of(rows)
 
         fitted = self.model.fit(kept, key=key, value_of=value_of_kept)

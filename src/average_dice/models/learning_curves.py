@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The value and the loss, on the whole log, after so many update steps."""
+    """The value and the loss on the whole log, after each of these numbers of update steps."""
 
     step: Int[np.ndarray, " checkpoint"]
     value: Float[np.ndarray, " checkpoint"]
@@ -31,7 +31,7 @@ class LearningCurves:
         self.losses.append(np.asarray(losses, np.float64))
 
     def forget_last(self) -> int:
-        """Takes back the last checkpoint, and returns its step."""
+        """Removes the last checkpoint and returns its step."""
         self.values.pop()
         self.losses.pop()
         return self.steps.pop()

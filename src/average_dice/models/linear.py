@@ -1,4 +1,4 @@
-"""The linear model f(x) = φ(x)ᵀθ: solved at once, or learnt one transition at a time as in the paper.
+"""The linear model f(x) = φ(x)ᵀθ: in closed form, or learnt one transition at a time as in the paper.
 
     (E[ωφφᵀ] + λ₁ I + λ₂ āāᵀ) θ = E[ωφ y] + λ₂ b ā,        ā = E[a φ]
 
@@ -56,29 +56,29 @@ class IncrementalLinear(RatioModel):
         η ← η + α λ₂ (a φᵀθ − b − η)
         θ ← θ − α (ω φ (φᵀθ − y) + λ₂ η a φ + λ₁ θ)
 
-    with step sizes α_t = α₀ / (1 + t/t₀)^p (`delay`, `power`), whose sum diverges and whose squares' sum does not for
-    ½ < p ≤ 1. α₀ is `step_size` over the mean of ‖φ‖², so that it does not depend on the unit of the observations. The
-    log is passed over `num_passes` times in its order.
+    with step sizes α_t = α₀ / (1 + t/t₀)^p (`delay`, `power`). For ½ < p ≤ 1 their sum diverges and the sum of their
+    squares converges. α₀ is `step_size` over the mean of ‖φ‖², so that it does not depend on the unit of observations.
+    The updates pass over the log `num_passes` times, in its order.
     """
 
     features: Basis = with_constant
     ridge: float = 0.001
     mass_weight: float = 0.5
-    step_size: float = 0.2
-    delay: float = 1_000.0
-    power: float = 0.8
-    num_passes: int = 200
+    step_size: float = 0.2  # below 1, where a step would overshoot
+    delay: float = 1_000.0  # steps before the step size falls: large enough to leave the initial values
+    power: float = 0.8  # between 1/2 (fast) and 1 (least noise)
+    num_passes: int = 200  # more passes come closer to the closed form, and take longer
 
     def __post_init__(self) -> None:
         if not 0.5 < self.power <= 1:
-            raise SettingError(f"step sizes converge for a power above 1/2 and at most 1, not {self.power}.")
+            raise SettingError(f"the updates converge for a power above 1/2 and at most 1, not {self.power}.")
         if not 0 < self.step_size <= 1 or self.delay <= 0:
             raise SettingError("the first step size must lie in (0, 1], and delay above zero.")
 
     def fit(self, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> Fitted:
         phi = self.features(regression.inputs)
         first = self.step_size / float(np.mean(np.sum(phi**2, axis=1)))
-        with jax.enable_x64(True):  # the updates are tiny next to θ: float32 would stop them early
+        with jax.enable_x64(True):  # updates are small compared with θ: in float32 they would stop early
             theta = _pass_over(
                 jnp.asarray(phi),
                 jnp.asarray(regression.targets),

@@ -1,4 +1,4 @@
-"""Linear systems that always have an answer: a singular one is made regular by a penalty too small to matter."""
+"""Linear systems that always have a solution: a small ridge makes a singular matrix regular."""
 
 import numpy as np
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from average_dice.errors import NotApplicable
 
 FACTOR, SUBSTITUTE = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
 
-SMALLEST_PENALTY = 1e-12  # of the largest number on the diagonal; a hundred times more as long as that is not enough
+SMALLEST_PENALTY = 1e-12  # relative to the largest diagonal entry, just above rounding; times 100 until it suffices
 
 Vector = Float[np.ndarray, " feature"]
 

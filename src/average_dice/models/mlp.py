@@ -1,4 +1,4 @@
-"""The MLP that every trained method uses: two hidden layers of 256 with ReLU unless told otherwise."""
+"""The MLP of all trained methods: by default two hidden layers of 256 with ReLU."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 
 class MLP(eqx.Module):
-    """x ↦ a number, or `num_outputs` of them. Unbatched: `vmap` it. All its leaves are arrays: it trains as it is.
+    """x ↦ a number, or `num_outputs` numbers. Unbatched: use `vmap`. All its leaves are arrays, so Adam can train it.
 
     Weights are [in, out]: in XLA's CPU code for a gradient step this layout is a third faster than [out, in].
     Weights and biases start uniform in ±1/√in, as in PyTorch.

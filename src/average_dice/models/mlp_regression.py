@@ -1,10 +1,10 @@
-"""The network: f is an MLP, trained on the paper's loss with its dual variable.
+"""Regression by an MLP, trained on the paper's loss with its dual variable.
 
     ½ E[(f(x) − y)²] + (λ₁/2) ‖θ‖² + λ₂ ( max_η E[η (a f(x) − b)] − η²/2 )
 
-The square of a mean cannot be estimated from a minibatch without bias, its Fenchel dual can: θ descends by Adam, and η
+A minibatch gives no unbiased estimate of the square of a mean, but one of its Fenchel dual. θ descends by Adam, and η
 ascends by plain steps that take it a fixed part of the way to its maximum E[a f] − b. (With Adam, the size of η's steps
-would not depend on its gradient; θ and η then oscillate, and at λ₂ = 5 the mass never settles.)
+would not depend on its gradient; θ and η would oscillate, and at λ₂ = 5 the mass would never converge.)
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from average_dice.models.regression import (
 from average_dice.models.training import Sample, Schedule, begin, train
 from average_dice.problem import Problem
 
-# Larger targets are divided by a common unit first: their squares must fit into float32.
+# Larger targets are divided by a common unit first, so that their squares fit into float32 (3e38).
 LARGEST_TARGET = 1e12
 
 Memory = dict[str, Array]  # "dual", and of each copy the "goal" of its mass and the "offset" of its targets
@@ -43,23 +43,23 @@ Memory = dict[str, Array]  # "dual", and of each copy the "goal" of its mass and
 class MLPRegression(RatioModel):
     """The paper's setting by default; λ₁ is `ridge`, λ₂ is `mass_weight`.
 
-    `standardise` puts the inputs on one scale first; the paper takes them raw. With `held_out`, that share of the
-    episodes is held out, the network with the least squared error on them is kept, and training stops after `patience`
-    checkpoints without progress. The network then learns the difference from the mean target: where inputs say nothing,
-    the answer is the mean target, and not the 0 that a network begins with.
+    `standardise` standardises the inputs; the paper uses them raw. With `held_out`, that share of the episodes is held
+    out, the network with the least squared error on them is kept, and training stops after `patience` checkpoints
+    without progress. The network then learns the difference from the mean target: without informative inputs it
+    predicts the mean target, and not 0 like an untrained network.
     """
 
     hidden: tuple[int, ...] = (256, 256)
     ridge: float = 0.001
     mass_weight: float = 0.5
     learning_rate: float = 5e-4
-    dual_rate: float = 0.1
+    dual_rate: float = 0.1  # averages the mass over about ten minibatches
     batch_size: int = 512
     num_steps: int = 10_000
     standardise: bool = False
     num_checkpoints: int = 50
     held_out: float = 0.0
-    patience: int = 10
+    patience: int = 10  # a fifth of the checkpoints: longer costs time, shorter stops in a plateau
 
     @property
     def trains(self) -> bool:
@@ -77,7 +77,7 @@ class MLPRegression(RatioModel):
     def train(
         self, regressions: Sequence[Regression], *, keys: Sequence[jax.Array], values_of: Sequence[ValueOf]
     ) -> list[Fitted]:
-        """One network for each key, all trained at once, each on its own regression; or all on the only one."""
+        """One network for each key, all trained together, each on its own regression, or all on the only one."""
         scaled = [Scaled.of(one, self.standardise, self.held_out) for one in regressions]
         columns = {  # of all regressions, one after the other
             "x": jnp.concatenate([one.inputs(one.regression.inputs) for one in scaled]),
@@ -132,7 +132,7 @@ class MLPRegression(RatioModel):
         )
         if stops:
             networks = best.parameters
-            record(curves.forget_last(), networks, memory)  # the curves end at what is kept
+            record(curves.forget_last(), networks, memory)  # so that the curves end at the kept network
 
         def fitted(copy: int, one: Scaled, rows: RowValues) -> Fitted:
             network: MLP = jax.tree.map(lambda leaf: leaf[copy : copy + 1], networks)
@@ -146,7 +146,7 @@ class MLPRegression(RatioModel):
         return [fitted(copy, one, rows) for copy, (one, rows) in enumerate(found)]
 
     def _loss(self, regression: Regression, f: RowValues) -> float:
-        """The loss on the whole log with the dual variable at its maximum, but for the penalty on θ."""
+        """The loss on the whole log with the dual variable at its maximum, without the penalty on θ."""
         missing = np.mean(regression.mass * f) - regression.mass_goal
         errors = (f - regression.targets) ** 2
         return float(0.5 * np.mean(regression.unit_weights * errors) + 0.5 * self.mass_weight * missing**2)
@@ -170,7 +170,7 @@ class TrainedTogether(FittedAnew):
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """A regression as the network sees it: inputs on one scale, targets in a common unit and from an offset."""
+    """A regression in the form that the network learns: scaled inputs, and targets in a unit and from an offset."""
 
     regression: Regression
     mean: Float[np.ndarray, " input"]

@@ -1,10 +1,10 @@
-"""The one problem that every ratio model solves, and the contract of a model.
+"""The problem that every ratio model solves, and the contract of a model.
 
     min_f  ½ E[ω (f(x) − y)²]  +  (λ₁/2) ‖θ‖²  +  (λ₂/2) (E[a f(x)] − b)²
 
 with expectations over the rows of the log: inputs x, targets y, weights ω of the rows (1 on average, and all 1 unless
-given), mass coefficients a and their goal b. The last term says that the ratio must carry the right mass. λ₁ and λ₂
-belong to the models, which may do without either.
+given), mass coefficients a and their goal b. The last term pulls the mass of the ratio to its known value. λ₁ and λ₂
+are settings of the models, which may use neither.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ ValueOf = Callable[[RowValues], float]  # from f on the rows to the value that i
 class Regression:
     """Inputs, targets, mass coefficients with their goal, and the episode of each row (for folds by whole episode).
 
-    `weights`: how much the squared error of each row counts, up to a common factor; None if all count the same.
+    `weights` of the squared errors of rows, up to a common factor; None if they are equal.
     """
 
     inputs: Inputs
@@ -48,7 +48,7 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted f: its values on the rows it was fitted to, f itself, and how it came about."""
+    """A fitted f: its values on the rows it was fitted to, f itself, and how it was fitted."""
 
     rows: RowValues
     predict: Callable[[Inputs], RowValues]
@@ -67,7 +67,7 @@ class Resampled:
 
 
 class PreparedModel(ABC):
-    """A model that has done, for one log, everything that its resamples share."""
+    """A model that has computed, for one log, everything that its resamples share."""
 
     @abstractmethod
     def fit(self) -> Fitted:
@@ -79,15 +79,15 @@ class PreparedModel(ABC):
 
 
 class RatioModel(ABC):
-    """What a ratio can be. A new model implements `fit`; it then serves every method.
+    """A form of the ratio. A new model implements `fit`; every method can then use it.
 
-    Override `prepare` if resamples can share work, and `trains` if the model is trained step by step.
-    `value_of` turns f on the rows into the value it implies; models that train record it as they go.
+    Override `prepare` if resamples can share work, and `trains` if the model is trained by gradient steps.
+    `value_of` turns f on the rows into the value it implies; models that train record it at checkpoints.
     """
 
     @property
     def trains(self) -> bool:
-        """Whether it is trained by gradient steps, and takes its time."""
+        """Whether it is trained by gradient steps, which takes time."""
         return False
 
     @abstractmethod
@@ -99,7 +99,7 @@ class RatioModel(ABC):
         return [self.fit(regression, key=key, value_of=value_of) for key in keys]
 
     def prepare(self, problem: Problem, regression: Regression, *, key: jax.Array, value_of: ValueOf) -> PreparedModel:
-        """Ready for the log and for its resamples. Unless overridden, each resample is fitted from the start."""
+        """Prepares for the log and its resamples. Unless overridden, each resample is fitted from the start."""
         return FittedAnew(self, regression, key, value_of)
 
 

@@ -1,4 +1,4 @@
-"""The table: f(x) is the (weighted) mean of the targets over the rows with that very x."""
+"""The table: f(x) is the (weighted) mean of the targets over the rows with exactly this x."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Table(RatioModel):
 
 @dataclass(frozen=True, eq=False)
 class PreparedTable(PreparedModel):
-    """The states of the log are looked up once; a resample has the states that it contains."""
+    """The states of the log are found once. A resample has only the states that it contains."""
 
     regression: Regression
 
@@ -74,7 +74,7 @@ def _fitted(
         known[place[: len(states)]] = np.arange(len(states))
         found = known[place[len(states) :]]
         if (found < 0).any():
-            raise SettingError(f"{inputs[(found < 0).argmax()]} is not in the table: the log never shows it.")
+            raise SettingError(f"{inputs[(found < 0).argmax()]} is not in the table, because it is not in the log.")
         return means[found]
 
     return Fitted(means[index], predict, diagnostics={"num_states": float(len(states))})

@@ -1,8 +1,8 @@
-"""The library's only gradient loop: Adam on minibatches, many copies at once.
+"""The library's only gradient loop: Adam on minibatches, for many copies at once.
 
-Copies differ in their seeds or, as bootstrap resamples, in the rows of the log that they see. All steps between two
-checkpoints are one `lax.scan` inside one jitted function, mapped over copies by `vmap`. Python runs at the checkpoints
-only, to record values, to move a progress bar, and to let Ctrl-C through.
+Copies differ in their seeds or, as bootstrap resamples, in the rows that they train on. All steps between two
+checkpoints are one `lax.scan` inside one jitted function, mapped over copies by `vmap`. Python runs only at the
+checkpoints, to record values, to move a progress bar, and to let Ctrl-C interrupt.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ UpdateStep = Callable[[Tree, Tree, tuple[Tree, ...], Tree, jax.Array], tuple[Tre
 
 @dataclass(frozen=True)
 class Schedule:
-    """How Adam goes: `num_checkpoints` are spread evenly from the first step to the last; `momentum` is its β₁."""
+    """Settings of Adam. `num_checkpoints` are spread evenly over the steps; `momentum` is its β₁."""
 
     learning_rate: float
     batch_size: int
@@ -36,13 +36,13 @@ class Schedule:
 
     @property
     def checkpoints(self) -> list[int]:
-        """The steps after which there is one."""
+        """The steps after which there is a checkpoint."""
         places = np.linspace(0, self.num_steps, max(self.num_checkpoints, 1) + 1).round().astype(int)
         return np.unique(places)[1:].tolist()
 
 
 class Sample(eqx.Module):
-    """Which rows of a group each copy sees: the first `count` of its `rows`, some of them perhaps several times."""
+    """The rows of a group that each copy uses: the first `count` of its `rows`, which may repeat."""
 
     rows: Int[Array, "*copy longest"]
     count: Int[Array, "*copy"]
@@ -57,14 +57,14 @@ class Sample(eqx.Module):
         return Sample(jnp.asarray(padded), jnp.asarray(counts, jnp.int32))
 
     def mean(self, values: Float[Array, "row *output"]) -> Float[Array, "*output"]:
-        """Of one copy's values over the rows that it sees."""
+        """The mean of values over the rows of one copy."""
         seen = (jnp.arange(len(self.rows)) < self.count).reshape(-1, *[1] * (values.ndim - 1))
         return jnp.sum(jnp.where(seen, values[self.rows], 0), axis=0) / self.count
 
     def minibatch(self, batch_size: int, key: jax.Array) -> Int[Array, " drawn"]:
-        """Rows of one copy, at random; or all that it sees, where no copy sees more than a minibatch.
+        """Random rows of one copy; or all its rows, if no copy has more than a minibatch.
 
-        Then copies that see fewer rows than others see some of them, at random, twice.
+        In the second case, copies with fewer rows than others repeat some of them at random.
         """
         longest = len(self.rows)
         if longest > batch_size:
@@ -88,16 +88,16 @@ def train(
     """Trains one copy of the parameters for each key and returns them, and the memory with them.
 
     - `update_step(parameters, memory, minibatches, settings, key)` gives the gradient that Adam descends along, and
-      the memory after this step, for one copy. It must be a function of a module, not a closure: then compiled code is
-      used again. Its key is new in every step.
-    - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what moves
-      without Adam (a dual variable, a target network), and what a copy has of its own.
+      the memory after this step, for one copy. It must be a function of a module, not a closure, so that compiled code
+      is reused. Its key is new in every step.
+    - `parameters` and `memory` have one copy for each key along the first axis of every array. Memory is what changes
+      without Adam (a dual variable, a target network), and what differs between copies.
     - `groups`: what minibatches are drawn from, a tree of columns each: the transitions of the log and, for methods
       that need them, its starts. A group no larger than a minibatch is taken whole in every step.
     - `settings`: numbers that `update_step` needs.
     - `record(step, parameters, memory)` is called before the first step and at every checkpoint. If it returns True,
       training stops there.
-    - `samples`: the rows of each group that each copy sees; None: all of them.
+    - `samples`: the rows of each group that each copy uses; None: all of them.
     """
     optimiser_state = jax.vmap(optax.adam(schedule.learning_rate).init)(parameters)
     stacked = jnp.stack(list(keys))
@@ -148,7 +148,7 @@ def _steps(
 ) -> tuple[Tree, Tree, Tree]:
     sizes = [{len(column) for column in jax.tree.leaves(rows)} for rows in groups]
     if any(len(lengths) != 1 for lengths in sizes):
-        raise ValueError("the columns of a group differ in length")  # an index beyond a shorter one would be clamped
+        raise ValueError("the columns of a group differ in length")  # JAX would clamp an index beyond the shorter one
     optimiser = optax.adam(learning_rate, b1=momentum)
 
     def one_copy(

@@ -1,4 +1,4 @@
-"""Policies: what they must be able to do, the kinds we bring, their files, and behaviour policies made from them."""
+"""Policies: the protocol, two kinds of policies, their files, and behaviour policies made from a target policy."""
 
 from average_dice.policies.base import Policy, mean_over_actions
 from average_dice.policies.categorical import CategoricalPolicy

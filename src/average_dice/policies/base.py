@@ -1,4 +1,4 @@
-"""The protocol: everything that the estimators ask of a policy.
+"""The protocol: everything that estimators need of a policy.
 
 Any object with these three methods is a policy; nothing needs to be inherited. Observations come as
 ``[row, observation]`` in float64; actions as ``[row]`` integers (discrete) or ``[row, action]`` floats (continuous).
@@ -22,7 +22,7 @@ class Policy(Protocol):
     """A stochastic policy π."""
 
     def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
-        """log π(a|s) for each row, in float64; −∞ where π never acts so."""
+        """log π(a|s) for each row, in float64; −∞ where π never takes the action."""
         ...
 
     def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
@@ -34,9 +34,9 @@ class Policy(Protocol):
     ) -> WeightedActions:
         """Actions and weights with Σ weight · f(s, action) ≈ E_π[f(s, a)] for each row.
 
-        Discrete: every action with its probability, exact whatever `num_draws`. Continuous: `num_draws` draws of weight
-        1/num_draws, in pairs of opposite noise, independent from row to row: the error of a mean over rows then falls
-        with their number. (Noise shared by all rows would leave the error of `num_draws` draws, however many rows.)
+        Discrete: every action with its probability; the sum is exact. Continuous: `num_draws` sampled actions of weight
+        1/num_draws, in pairs of opposite noise. Rows are sampled independently, so that the error of a mean over rows
+        falls with their number. (Noise shared by all rows would not average out.)
         """
         ...
 
@@ -46,7 +46,7 @@ def mean_over_actions(
     function: Callable[[Observations, Actions], Float[np.ndarray, " row"]],
     observations: Observations,
     *,
-    num_draws: int = 16,
+    num_draws: int = 16,  # eight pairs: more are more precise in each row, and cost as much more
     generator: np.random.Generator,
 ) -> Float[np.ndarray, " row"]:
     """E_π[f(s, a)] for each row, for a function of (observations, actions), discrete or continuous."""

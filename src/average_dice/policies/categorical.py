@@ -12,10 +12,10 @@ from average_dice.policies.base import Actions, Observations, WeightedActions
 
 @dataclass(frozen=True, eq=False)
 class CategoricalPolicy:
-    """A discrete policy from any function that gives unnormalised log-probabilities.
+    """A discrete policy from any function that returns unnormalised log-probabilities.
 
-    `logits` maps observations [row, observation] to [row, action]: a `Network`, or any function of yours. A logit
-    of −∞ is an action that is never taken.
+    `logits` maps observations [row, observation] to [row, action]: a `Network`, or any function of yours. An
+    action with a logit of −∞ is never taken.
 
     >>> table = np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> policy = CategoricalPolicy(lambda observations: table[observations[:, 0].astype(int)])
@@ -26,23 +26,26 @@ class CategoricalPolicy:
     logits: Callable[[Observations], Float[np.ndarray, "row choice"]]
 
     def log_probabilities(self, observations: Observations) -> Float[np.ndarray, "row choice"]:
-        """log π(·|s), every action a column: logits − log Σ exp logits."""
+        """log π(·|s), one column for each action: logits − log Σ exp logits."""
         logits = np.asarray(self.logits(observations), np.float64)
         if logits.ndim != 2 or len(logits) != len(observations) or logits.shape[1] == 0:
             raise PolicyError(
-                f"the policy's logits have shape {logits.shape}: give one row for each of the {len(observations)} "
+                f"the policy's logits have shape {logits.shape}. Give one row for each of the {len(observations)} "
                 "observations, one column for each action."
             )
         highest = logits.max(axis=1, keepdims=True)
         if np.isnan(logits).any() or not np.isfinite(highest).all():
-            raise PolicyError("the policy's logits are NaN, +inf, or −inf for every action of an observation.")
+            raise PolicyError("the policy's logits are NaN, +inf, or −inf for all actions of a state: correct it.")
         shifted = logits - highest
         return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
     def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
         """log π(a|s) of each row."""
         if actions.ndim != 1:
-            raise PolicyError("the policy has discrete actions, the log continuous ones.")
+            raise PolicyError(
+                "the policy has discrete actions, the log has continuous ones. "
+                "Give the policy that belongs to this log."
+            )
         log_probabilities = self.log_probabilities(observations)
         num_actions = log_probabilities.shape[1]
         if len(actions) and not (actions.min() >= 0 and actions.max() < num_actions):
@@ -55,7 +58,7 @@ class CategoricalPolicy:
     def sample(self, observations: Observations, *, generator: np.random.Generator) -> Actions:
         """One action for each row."""
         cumulative = np.exp(self.log_probabilities(observations)).cumsum(axis=1)
-        uniform = generator.random((len(observations), 1)) * cumulative[:, -1:]  # < the sum, whatever its rounding
+        uniform = generator.random((len(observations), 1)) * cumulative[:, -1:]  # below the sum, also after rounding
         return (uniform >= cumulative).sum(axis=1)
 
     def weighted_actions(

@@ -1,4 +1,4 @@
-"""Policy files: safetensors with a fixed set of names. Reading one never executes code."""
+"""Policy files: safetensors with a fixed set of names. Reading a file never executes code."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def load_policy(path: str | Path) -> CategoricalPolicy | GaussianPolicy:
     """
     path = Path(path)
     if not path.is_file():
-        raise PolicyError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}.")
+        raise PolicyError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}. Check the path.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -39,7 +39,7 @@ def save_policy(policy: CategoricalPolicy | GaussianPolicy, path: str | Path) ->
     """Writes a policy whose logits or mean are a `Network`. The file appears whole or not at all."""
     network = policy.logits if isinstance(policy, CategoricalPolicy) else policy.mean
     if not isinstance(network, Network):
-        raise PolicyError("only a policy made of a Network can be saved; this one is made of another function.")
+        raise PolicyError("only a policy made of a Network can be saved, and this one is made of another function.")
     tensors = {}
     for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
         tensors[f"layers.{layer}.weight"], tensors[f"layers.{layer}.bias"] = weight, bias
@@ -60,37 +60,37 @@ def save_policy(policy: CategoricalPolicy | GaussianPolicy, path: str | Path) ->
 
 def _build(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> CategoricalPolicy | GaussianPolicy:
     if metadata.get("format") != FORMAT:
-        raise PolicyError(f"not a policy file: its metadata must say format = {FORMAT}.")
+        raise PolicyError(f"not a policy file: its metadata must have format = {FORMAT}.")
     if metadata.get("version") != VERSION:
         raise PolicyError(f"version {metadata.get('version')} is not known here. Update average-dice.")
-    left = {name: values.astype(np.float64) for name, values in tensors.items()}
+    unused = {name: values.astype(np.float64) for name, values in tensors.items()}
 
     weights: list[np.ndarray] = []
     biases: list[np.ndarray] = []
-    while (name := f"layers.{len(weights)}.weight") in left:
-        weights.append(left.pop(name))
-        bias = left.pop(f"layers.{len(biases)}.bias", None)
+    while (name := f"layers.{len(weights)}.weight") in unused:
+        weights.append(unused.pop(name))
+        bias = unused.pop(f"layers.{len(biases)}.bias", None)
         if bias is None:
             raise PolicyError(f"layers.{len(biases)}.bias is missing.")
         biases.append(bias)
     if not weights:
         raise PolicyError("layers.0.weight is missing.")
     activation = metadata.get("activation", "")
-    mean, std = left.pop("observation.mean", None), left.pop("observation.std", None)
+    mean, std = unused.pop("observation.mean", None), unused.pop("observation.std", None)
     network = Network(tuple(weights), tuple(biases), activation, mean, std)
 
     match metadata.get("distribution"):
         case "categorical":
             policy: CategoricalPolicy | GaussianPolicy = CategoricalPolicy(network)
         case "gaussian":
-            if "log_std" not in left:
+            if "log_std" not in unused:
                 raise PolicyError("log_std is missing: a Gaussian policy needs it.")
-            log_std = left.pop("log_std")
+            log_std = unused.pop("log_std")
             if log_std.shape != (network.num_outputs,):
-                raise PolicyError(f"log_std has shape {log_std.shape}, the network {network.num_outputs} outputs.")
-            policy = GaussianPolicy(network, log_std, left.pop("action.low", None), left.pop("action.high", None))
+                raise PolicyError(f"log_std has shape {log_std.shape}, not ({network.num_outputs},) as the output.")
+            policy = GaussianPolicy(network, log_std, unused.pop("action.low", None), unused.pop("action.high", None))
         case other:
             raise PolicyError(f"unknown distribution {other!r}. It must be categorical or gaussian.")
-    if left:
-        raise PolicyError(f"unknown tensor {', '.join(sorted(left))}. Check the names of the layers.")
+    if unused:
+        raise PolicyError(f"unknown tensor {', '.join(sorted(unused))}. Check the names of the layers.")
     return policy

@@ -13,10 +13,10 @@ from average_dice.policies.base import Actions, Observations, WeightedActions
 
 @dataclass(frozen=True, eq=False)
 class GaussianPolicy:
-    """A continuous policy from any function that gives mean actions.
+    """A continuous policy from any function that returns mean actions.
 
-    Actions are *unclipped*: their log-probability is that of the Gaussian, and `low` and `high`, where given, are for
-    whoever hands the action to an environment (`clip`).
+    Actions are *unclipped*: their log-probability is that of the Gaussian. `low` and `high`, if given, are the bounds
+    of the environment; only `clip` applies them.
     """
 
     mean: Callable[[Observations], Float[np.ndarray, "row action"]]
@@ -38,7 +38,10 @@ class GaussianPolicy:
         """log π(a|s) of each row, a density."""
         if actions.ndim != 2 or actions.shape[1] != len(self.log_std):
             found = "discrete ones" if actions.ndim == 1 else f"actions of {actions.shape[1]} numbers"
-            raise PolicyError(f"the policy has actions of {len(self.log_std)} numbers, the log {found}.")
+            raise PolicyError(
+                f"the policy has actions of {len(self.log_std)} numbers, the log has {found}. "
+                "Give the policy that belongs to this log."
+            )
         standardised = (actions - self._means(observations)) / np.exp(self.log_std)
         constant = self.log_std.sum() + 0.5 * len(self.log_std) * np.log(2 * np.pi)
         return -0.5 * (standardised**2).sum(axis=1) - constant
@@ -68,5 +71,5 @@ class GaussianPolicy:
         return means
 
     def clip(self, actions: Float[np.ndarray, "row action"]) -> Float[np.ndarray, "row action"]:
-        """The actions as the environment takes them."""
+        """The actions within the bounds of the environment."""
         return np.clip(actions, self.low, self.high)

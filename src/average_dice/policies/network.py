@@ -1,4 +1,4 @@
-"""The small networks that policies are made of, in float64 NumPy: exact, and the same on every machine."""
+"""The small networks of policies, in float64 NumPy: precise, and the same on every machine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"tanh": np.tanh, "
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A multilayer perceptron over standardised observations: h ← activation(W h + b), the last layer linear.
+    """An MLP on standardised observations: h ← activation(W h + b), with a linear last layer.
 
-    `weights[i]` is [out, in]. `mean` and `std`, where given, standardise the observation first.
+    `weights[i]` is [out, in]. `mean` and `std`, if given, standardise the observation first.
     """
 
     weights: tuple[Float[np.ndarray, "..."], ...]
@@ -36,7 +36,7 @@ class Network:
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if weight.shape[1] != size or bias.shape != weight.shape[:1]:
                 raise PolicyError(
-                    f"layer {layer}: weight {weight.shape} and bias {bias.shape} do not follow {size} inputs. "
+                    f"layer {layer}: weight {weight.shape} and bias {bias.shape} do not fit {size} inputs. "
                     "A weight is [out, in], its bias [out]."
                 )
             size = weight.shape[0]
@@ -44,7 +44,7 @@ class Network:
             if values is not None and values.shape != (self.num_inputs,):
                 raise PolicyError(f"observation {name} has shape {values.shape}, not ({self.num_inputs},).")
         if self.std is not None and not (self.std > 0).all():
-            raise PolicyError("observation std must be above zero everywhere.")
+            raise PolicyError("observation std must be above zero in every dimension.")
         arrays = (*self.weights, *self.biases, *(v for v in (self.mean, self.std) if v is not None))
         if not all(np.isfinite(values).all() for values in arrays):
             raise PolicyError("the network holds NaN or infinite numbers. Export it again.")

@@ -1,4 +1,4 @@
-"""Behaviour policies made from a target policy, as the paper's experiments make them."""
+"""Behaviour policies made from a target policy, as in the paper's experiments."""
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,7 @@ def mixed_with_uniform(policy: CategoricalPolicy, share: float) -> CategoricalPo
     def logits(observations: Observations) -> Float[np.ndarray, "row choice"]:
         probabilities = np.exp(policy.log_probabilities(observations))
         mixed = (1 - share) * probabilities + share / probabilities.shape[1]
-        with np.errstate(divide="ignore"):  # a share of 0 keeps impossible actions impossible
+        with np.errstate(divide="ignore"):  # with a share of 0, actions of probability 0 keep it
             return np.log(mixed)
 
     return CategoricalPolicy(logits)

@@ -20,10 +20,10 @@ WIDTH = 480
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40  # margins: tick labels on the left, axis title at the bottom
 NAMES, VALUES, ROW = 150, 70, 24  # of the forest plot: columns for names and for values, and the height of a row
 LONGEST_NAME = 22  # characters that fit into NAMES
-REACH = 3  # the forest plot shows three times the recommended interval,
-NEAR = 4  # and what lies within four times that range
+REACH = 3  # the forest plot shows three times the recommended interval, so that its width is visible,
+NEAR = 4  # and extends to values within four times that range; arrows show the others
 
-RATIO_LIMITS = (0.25, 0.5, 1, 2, 4)
+RATIO_LIMITS = (0.25, 0.5, 1, 2, 4)  # factors of 2 around 1; six colours are easy to tell
 RATIO_LABELS = ("below ¼", "¼ to ½", "½ to 1", "1 to 2", "2 to 4", "above 4")
 
 
@@ -98,7 +98,7 @@ def _forest_row(one: Mapping[str, Any], x: Scale, y: Number, kind: str) -> list[
 
 
 def bars(values: Sequence[Number], x_name: str, y_name: str, described: str, most: int = 60) -> str:
-    """Bars in the order given, at most `most` of them."""
+    """Bars in the order given, at most `most` of them, so that each is wide enough to see."""
     shown = list(values)[:most]
     height = 200
     x = Scale(0, max(len(shown), 1), LEFT, WIDTH - RIGHT)

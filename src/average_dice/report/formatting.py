@@ -7,7 +7,7 @@ NOTHING = "–"
 
 
 def short(value: float | None) -> str:
-    """Four decimals; four significant digits where four decimals show too little or too much; a dash for None."""
+    """Four decimals; four significant digits for very small or large values; a dash for None."""
     if value is None:
         return NOTHING
     return f"{value:.4f}" if 1e-2 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"

@@ -26,7 +26,7 @@ def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
 
 
 def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is in the log."""
+    """Facts about the log."""
     shortest, mean_length, longest = dataset["lengths"]
     smallest, mean_reward, largest = dataset["rewards"]
     return [
@@ -34,7 +34,7 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("episodes", f"{dataset['episodes']:,}, {dataset['terminated']:,} of them terminated, the others truncated"),
         ("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}"),
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
-        ("observations", f"{dataset['observation']} wide"),
+        ("observations", f"{dataset['observation']} dimensions"),
         ("actions", dataset["action"]),
         ("behaviour_log_prob", "known" if dataset["behaviour_known"] else "unknown"),
         *((f"metadata: {name}", str(value)) for name, value in dataset["metadata"].items()),
@@ -43,7 +43,7 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What it takes to reproduce the result."""
+    """The settings that reproduce the result."""
     rows = [("discount", f"{content['discount']:g}"), ("seed", str(content["seed"]))]
     rows += [(name, str(version)) for name, version in content["versions"].items()]
     return rows + ([("command", content["command"])] if content["command"] else [])

@@ -1,4 +1,4 @@
-"""Tables for a terminal. Where it is too narrow, a column goes; no number is ever shortened."""
+"""Tables for a terminal. If it is too narrow, columns are left out; numbers are never shortened."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from average_dice.report.formatting import NOTHING, interval, percent, short
 Content = Mapping[str, Any]
 Column = tuple[str, Sequence[str | Text]]  # a heading and its cells; numbers are strings, words are texts
 
-PLAIN_WIDTH = 100  # of plain text
-UNBOUNDED = 10_000  # columns, for measuring how wide a table would like to be
+PLAIN_WIDTH = 100  # columns of plain text: wide enough for the whole table
+UNBOUNDED = 10_000  # columns, to measure the full width of a table
 COLOURS = {"supported": "green", "weak": "yellow", "not supported": "red"}
 
 
 @dataclass(frozen=True)
 class FirstThatFits:
-    """The first of the tables that fits into the terminal; else the last, whose cells then wrap."""
+    """The first of the tables that fits into the terminal; if none does, the last, with wrapped cells."""
 
     tables: Sequence[Table]
 
@@ -39,7 +39,7 @@ def as_text(renderable: RenderableType) -> str:
 
 
 def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None = None) -> Group:
-    """The verdict, the estimates as a table, and the notes; `errors` of the estimates, where the truth is known."""
+    """The verdict, the estimates as a table, and the notes; `errors` of the estimates, if the truth is known."""
     notes = [Text(f"{one['estimator']}: {'; '.join(one['notes'])}") for one in content["estimates"] if one["notes"]]
     columns = _estimate_columns(content, errors)
     tables = [_table(_title(content), columns[:number]) for number in range(len(columns), 2, -1)]  # seconds go first
@@ -80,7 +80,7 @@ def _values_of_policies(content: Content) -> Table:
 
 
 def _table(title: str, columns: Sequence[Column], padding: int = 1) -> Table:
-    """Words are aligned left, numbers right. Where the table is too wide, cells wrap."""
+    """Words are aligned left, numbers right. If the table is too wide, cells wrap."""
     table = Table(title=title, title_justify="left", padding=(0, padding))
     for heading, cells in columns:
         table.add_column(heading, justify="left" if isinstance(cells[0], Text) else "right", overflow="fold")

@@ -2,8 +2,8 @@
 
     J(π) = (1 − γ) E_π[Σ γᵗ r_t]
 
-A time limit is no termination: true values run on after it. Truncating where the discount is not yet negligible would
-make them too small.
+A time limit is not a termination: true values include the steps after it. Stopping before the discount is negligible
+would make them too small.
 """
 
 import json
@@ -23,9 +23,9 @@ from average_dice.progress import report
 from average_dice.tasks.rollouts import MakeEnvs, Step, roll_out
 from average_dice.tasks.task import NetworkPolicy, Task
 
-LARGEST_BATCH = 64  # environments at a time: with more, most wait for the slowest
+LARGEST_BATCH = 64  # environments at a time: with more, most would wait for the slowest
 NEGLIGIBLE = 1e-4  # true values ignore steps whose discount γᵗ is below this,
-LEAST_HORIZON = 1_000  # but make at least so many steps: by then γᵗ is negligible for all γ up to 0.99
+LEAST_HORIZON = 1_000  # but use at least this many steps: by then γᵗ is negligible for all γ up to 0.99
 
 
 def collect(
@@ -39,7 +39,7 @@ def collect(
     make_envs: MakeEnvs,
     policy_name: str = "shipped",
 ) -> LoggedDataset:
-    """The first whole episodes that have at least `num_transitions` together, each truncated after `max_steps`."""
+    """The first whole episodes with at least `num_transitions` in total, each truncated after `max_steps`."""
     if num_transitions < 1 or max_steps < 1:
         raise SettingError(
             f"a log needs at least one transition and one step an episode, not {num_transitions} and {max_steps}."

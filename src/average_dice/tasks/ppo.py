@@ -31,8 +31,8 @@ from average_dice.tasks.rollouts import fastest_envs
 from average_dice.tasks.task import NetworkPolicy, Task
 
 NEVER_CLIP = 1e6  # Stable-Baselines3 clips standardised observations at 10; our policy files have no clipping
-STEPS_BETWEEN_CHECKPOINTS = 50_000
-EVALUATION_EPISODES = 100
+STEPS_BETWEEN_CHECKPOINTS = 50_000  # more would lose more work at an interruption, fewer would cost time
+EVALUATION_EPISODES = 100  # the standard error of the mean return is a tenth of the returns' standard deviation
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ SETTINGS: dict[str, PPOSettings] = {
         num_steps=100_000, rollout=32, batch_size=256, num_epochs=20, learning_rate=1e-3, discount=0.98, gae=0.8
     ),
     "Acrobot-v1": PPOSettings(num_steps=500_000, num_envs=16, num_epochs=4, gae=0.94),
-    # Independent Gaussian actions never get the car up the hill. Each is repeated eight times in training.
+    # Independent Gaussian actions never move the car up the hill. Each is repeated eight times in training.
     "MountainCarContinuous-v0": PPOSettings(
         num_steps=200_000, discount=0.999, gae=0.98, entropy=0.001, action_repeat=8
     ),

@@ -7,6 +7,7 @@ from average_dice.policies import CategoricalPolicy, GaussianPolicy, mixed_with_
 
 NetworkPolicy = CategoricalPolicy | GaussianPolicy
 
+# The grids of the robustness experiment, around the main setting of 0.95 and 4,000.
 DISCOUNTS = (0.8, 0.9, 0.95, 0.99, 0.995)
 TRANSITIONS = (2_000, 4_000, 8_000, 16_000)
 

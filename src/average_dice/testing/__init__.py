@@ -1,12 +1,12 @@
-"""Test an estimator of your own: exact MDPs, and the checks that every estimator must pass.
+"""Tests for your own estimator: exact MDPs, and the checks that every estimator must pass.
 
     from average_dice.testing import check_estimator
 
     check_estimator(MyEstimator())
 
 raises an `AssertionError` that says which property failed, on which MDP, and by how much. `exact_mdps` has small MDPs
-with exact answers for tests of your own, `hard_cases` has checks for harder logs, `misleading` has logs that invite
-a wrong estimate. Nothing here needs pytest.
+with exact answers for your own tests, `hard_cases` has checks for harder logs, `misleading` has logs that lead to a
+wrong estimate. Nothing here needs pytest.
 """
 
 from average_dice.testing.conformance import Case, check_case, check_estimator

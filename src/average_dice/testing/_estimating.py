@@ -1,4 +1,4 @@
-"""The calls of the estimator contract that the checks make, and the comparison that they end in."""
+"""The calls of the estimator contract that the checks use, and the comparison of numbers."""
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ def fit(method: Estimator, problem: Problem) -> Fit:
 
 
 def refit(method: Estimator, problem: Problem, chosen: Int[np.ndarray, " choice"] | None) -> Fit:
-    """A refit to these episodes of the log, or to the whole log if None, by what the method prepares once."""
+    """A refit to these episodes of the log, or to the whole log if None, after one preparation."""
     resample = Resample.everything(problem) if chosen is None else Resample.of(problem, chosen)
     return method.prepare(problem, key=jax.random.key(0)).refit([resample])[0]
 

@@ -1,4 +1,4 @@
-"""Draws from many categorical distributions at once."""
+"""Samples from many categorical distributions at once."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,5 +9,5 @@ def draw_categorical(
 ) -> Int[np.ndarray, " row"]:
     """One outcome for each row."""
     cumulative = probabilities.cumsum(axis=1)
-    uniform = generator.random((len(probabilities), 1)) * cumulative[:, -1:]  # below the sum, whatever its rounding
+    uniform = generator.random((len(probabilities), 1)) * cumulative[:, -1:]  # below the sum, also after rounding
     return (uniform >= cumulative).sum(axis=1)

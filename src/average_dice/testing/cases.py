@@ -1,7 +1,8 @@
-"""A case for every registered estimator: small settings on which the exact MDPs are within reach.
+"""A case for every registered estimator: small settings that can solve the exact MDPs.
 
-Closed forms get features that span every table, so that only sampling noise is left; networks are small. An estimator
-without an entry here is checked with its registered defaults and the defaults of `Case`, so a new method needs none.
+Closed forms have features that span every table, so that only sampling noise remains; networks are small. Tolerances
+above the default are for methods with more variance and for networks. An estimator without an entry here is checked
+with its registered defaults and the defaults of `Case`, so a new method needs no entry.
 """
 
 from dataclasses import replace
@@ -38,7 +39,7 @@ def registered(name: str, **settings: Any) -> Estimator:
 
 
 def linear(name: str) -> Estimator:
-    """The registered method with 20 features and hardly any ridge."""
+    """The registered method with 20 features, which span every table, and almost no ridge."""
     return registered(name, num_features=20, ridge=1e-9)
 
 

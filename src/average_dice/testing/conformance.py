@@ -5,9 +5,9 @@ Each check is a function that raises an `AssertionError`, which names the proper
 - the value is recovered from sampled logs, and more closely from a log of every trajectory;
 - with π = μ it is the return of the behaviour policy;
 - k r + b in place of r gives k J + b M, with M the mass that the method finds;
-- the same key gives the same answer, whatever the order of the rows;
+- the same key gives the same answer, for any order of the rows;
 - a refit to a bootstrap resample is the fit to the log of these episodes;
-- where π or μ is missing, the method raises `NotApplicable` or does without.
+- without π or μ, the method raises `NotApplicable` or gives a finite value.
 
 `check_estimator` runs all that apply. Rewards are shifted, so that an error in the mass (truncation treated as
 termination, a ratio that sums to one) shows in the value.
@@ -38,7 +38,7 @@ RATIO_TOLERANCE = 0.04
 # their default settings our closed forms are off by 0.0001 at most.
 EXACT_SHARE = 1 / 30
 
-# J where truncation hides rewards:
+# What a method estimates where truncation hides rewards:
 # - "whole": J(π), with the rewards after truncation, as bootstrapped values or a flow equation give it;
 # - "truncated": the part before truncation, rewards after it being ignored;
 # - "flow": the part before truncation, normalised by its flow;
@@ -51,7 +51,7 @@ class Case:
     """An estimator, what it estimates, and how closely.
 
     - `tolerance`: of values on logs of 1,500 to 6,000 episodes; a thirtieth of it where expectations are exact.
-    - `identity_tolerance`: of answers that would be equal in exact arithmetic; more where data choose among estimates.
+    - `identity_tolerance`: of answers that are equal in exact arithmetic; more if the method chooses among estimates.
     - `too_noisy_on`: MDPs on which the method has too much variance for a test.
     - `ratio_of`: the ratio that the fit gives, to be compared with the exact one; None to leave it out.
     - `quick`: the same method with few update steps, for checks that need no good fit; `method` itself if None.
@@ -154,13 +154,13 @@ def sampled_log(name: str) -> Problem:
 
 def expected_value(mdp: ExactMDP, estimates: Estimates) -> float:
     """What the method estimates. "held" is close to the whole; no more can be said in general."""
-    if estimates in ("whole", "held") or mdp.truncation is None or mdp.discount**mdp.truncation < 1e-4:
+    if estimates in ("whole", "held") or mdp.truncation is None or mdp.discount**mdp.truncation < 1e-4:  # negligible
         return mdp.value
     return mdp.value_to_truncation if estimates == "truncated" else mdp.flow_normalised_value
 
 
 def check_recovers_value(case: Case, mdp_name: str) -> None:
-    """The value on a sampled log of one of `MDPS`; where the method trains, its learning curve and its ratio, too."""
+    """The value on a sampled log of one of `MDPS`; if the method trains, also its learning curve and its ratio."""
     mdp, num_episodes = MDPS[mdp_name]
     found = fit(case.method, sampled_log(mdp_name))
     where = f"on the MDP '{mdp_name}', {num_episodes:,} episodes"
@@ -183,8 +183,8 @@ def check_recovers_value(case: Case, mdp_name: str) -> None:
 def check_every_trajectory(case: Case, tolerance: float | None = None) -> None:
     """The value on a log of every trajectory, truncated after 3 steps, where expectations are exact.
 
-    Only 27 % of the mass comes before truncation. Without a `tolerance`, it is a thirtieth of that of the case, but all
-    of it where a method is approximate by its nature ("flow" and "held").
+    Only 27 % of the mass comes before truncation. The default `tolerance` is a thirtieth of that of the case, but all
+    of it for methods that are approximate by design ("flow" and "held").
     """
     mdp, problem = every_trajectory()
     found, expected = fit(case.method, problem).value, expected_value(mdp, case.estimates)
@@ -284,7 +284,7 @@ def check_more_data(case: Case) -> None:
         values = [fit(case.method, mdp.problem(num_episodes, seed)).value for seed in range(10)]
         return float(np.mean([abs(value - mdp.value) for value in values]))
 
-    bias = abs(expected_value(mdp, case.estimates) - mdp.value)  # no data remove the bias of what is ignored
+    bias = abs(expected_value(mdp, case.estimates) - mdp.value)  # more data do not remove it
     few, many = mean_error(30), mean_error(300)
     assert many < few + 0.1 * bias, (
         f"more data are no worse, on the MDP 'truncated': the mean error is {few:.3g} with 30 episodes "
@@ -295,7 +295,7 @@ def check_more_data(case: Case) -> None:
 def check_missing_inputs(case: Case, needs: str | None = None) -> None:
     """Without a policy object, or without μ, a method raises `NotApplicable` or gives a finite value.
 
-    `needs` is what the registry says: what it names must be asked for by name. None: both are right.
+    `needs` is the entry of the registry: the message must name what is missing. None: both are right.
     """
     problem = truncated().problem(20, seed=0)
     data = replace(problem.dataset, target_log_prob=problem.target_log_prob)
@@ -314,7 +314,7 @@ def check_missing_inputs(case: Case, needs: str | None = None) -> None:
 
 
 def every_trajectory() -> tuple[ExactMDP, Problem]:
-    """A log of every trajectory of the MDP 'tiny', as often as it is likely, with 1 more on every reward."""
+    """A log of every trajectory of the MDP 'tiny', in proportion to its probability, with 1 added to every reward."""
     mdp = with_shifted_rewards(tiny())
     return mdp, Problem(mdp.exhaustive(4), mdp.policy, mdp.discount)
 
@@ -333,7 +333,7 @@ def found_ratio(found: Fit, mdp: ExactMDP, of: RatioOf) -> Float[np.ndarray, "..
 
 
 def _likely_cause(found: float, mdp: ExactMDP, tolerance: float) -> str:
-    """A hint where the value is that of a common mistake."""
+    """A hint if the value is that of a common mistake."""
     visits = mdp.visits(mdp.behaviour, mdp.horizon)
     goes_on = 1 - visits[-1] / visits.sum(axis=0)  # the share of the rows of a state that are not the last ones
     terminating = replace(mdp, transition=mdp.transition * goes_on[:, None, None])

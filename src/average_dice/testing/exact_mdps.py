@@ -5,8 +5,8 @@ The occupancy of π solves a linear system in float64,
     d = (1 − γ) (I − γ Pᵀ)⁻¹ p₀,      J(π) = Σ_s d(s) Σ_a π(a|s) r(s, a),
 
 so an estimator can be compared with the exact value, the exact ratio d/d_μ and the exact part before truncation.
-`ExactMDP.exhaustive` logs every possible trajectory as often as it is likely: averages over that log are expectations,
-and a method without bias must be exact to rounding.
+`ExactMDP.exhaustive` logs every possible trajectory in proportion to its probability: averages over that log are
+expectations, and a method without bias must be exact up to rounding.
 
 A state is observed as a one-hot vector, the state after termination as zeros.
 """
@@ -23,7 +23,7 @@ from average_dice.policies import CategoricalPolicy
 from average_dice.problem import Problem
 from average_dice.testing._sampling import draw_categorical
 
-# No logged episode without truncation and without a clock gets this long, but for a negligible probability.
+# Longer episodes, without truncation and without a clock, have a negligible probability.
 LONGEST_EPISODE = 400
 
 
@@ -134,7 +134,7 @@ class ExactMDP:
         return Problem(self.sample(num_episodes, seed), self.policy, self.discount)
 
     def sample(self, num_episodes: int, seed: int, **columns: Any) -> LoggedDataset:
-        """A log of episodes of μ, all advanced together, step by step. `columns` are added to it or replace its own."""
+        """A log of episodes of μ, sampled step by step, all at once. `columns` are added to it or replace its own."""
         generator = np.random.default_rng(seed)
         outcomes = self._outcomes
         state = draw_categorical(np.broadcast_to(self.start, (num_episodes, self.num_states)), generator)
@@ -155,7 +155,7 @@ class ExactMDP:
         return self._as_log(episode=episode, step=steps, state=state, action=action, after=after, **columns)
 
     def exhaustive(self, unit: int) -> LoggedDataset:
-        """Every possible trajectory, as often as its probability says: averages over this log are expectations.
+        """Every possible trajectory, in proportion to its probability: averages over this log are expectations.
 
         `unit` is a number whose product with every probability of a start, an action and an outcome is an integer.
         """
@@ -170,7 +170,7 @@ class ExactMDP:
                         times = round(p * unit) * round(q * unit)
                         if times:
                             longer.append((count * times, after, [*path, (state, action, after)]))
-            # An episode that has terminated counts as often as all its continuations would.
+            # A terminated episode counts as often as all continuations of an open one.
             done = [(count * unit**2, path) for count, path in done]
             done += [(count, path) for count, after, path in longer if after == self.num_states]
             open_paths = [grown for grown in longer if grown[1] < self.num_states]
@@ -210,7 +210,7 @@ def as_policy(table: Float[np.ndarray, "state action"]) -> CategoricalPolicy:
 
 
 def sticky_chain() -> ExactMDP:
-    """Action 0 stays, action 1 moves with probability 0.1. Suffix products in place of prefix products show here."""
+    """Action 0 stays, action 1 moves with probability 0.1. Shows the error of suffix instead of prefix products."""
     transition = np.zeros((2, 2, 2))
     for state in (0, 1):
         transition[state, 0, state] = 1.0
@@ -282,7 +282,7 @@ def rare_state() -> ExactMDP:
 
 
 def unseen_action() -> ExactMDP:
-    """π takes a third action in 4 % of the steps, and the log never shows it. It does on average what the others do."""
+    """π takes a third action in 4 % of the steps, and the log does not have it. On average it equals the others."""
     generator = np.random.default_rng(11)
     transition = generator.dirichlet(np.ones(4), size=(4, 3))
     reward = generator.normal(size=(4, 3))
@@ -300,7 +300,7 @@ def unseen_action() -> ExactMDP:
 
 
 def hidden_clock(early_truncations: tuple[int, ...] = (2, 3, 4, 5, 6)) -> ExactMDP:
-    """All states look the same. Action 1 costs 1 before step 5 and pays 3 from then on; few episodes get so far."""
+    """All states look the same. Action 1 costs 1 before step 5 and pays 3 from then on; few episodes get there."""
     transition = np.zeros((6, 2, 6))
     transition[np.arange(6), :, [1, 2, 3, 4, 5, 5]] = 1.0
     return ExactMDP(
@@ -349,5 +349,5 @@ def tiny(truncation: int = 3) -> ExactMDP:
     )
 
 
-# The MDPs of the published tables. The others are for single questions.
+# The MDPs of the published tables. The others are for single checks.
 ALL = (sticky_chain(), random_mdp(), early_termination(), truncated(), clock(), rare_state())

@@ -1,7 +1,8 @@
-"""Checks for harder logs, which only some kinds of methods pass: choose those that your method promises.
+"""Checks on harder logs, which only some kinds of methods pass: choose those that your method should pass.
 
 Unseen actions, truncation at different lengths, a wrong critic, a discount near one, continuous actions, a policy of
-the wrong kind. Two checks state the opposite: that a log misleads every method of a kind.
+the wrong kind. Two checks state the opposite: that a log misleads every method of a kind. Tolerances leave room for the
+sampling error on these logs, and are smaller than the error that each check must find.
 """
 
 from dataclasses import replace
@@ -27,7 +28,7 @@ from average_dice.testing.exact_mdps import (
 
 
 def check_unseen_action(method: Estimator, shift: float = 0.0) -> None:
-    """An action that the log never shows gets the value of its state. For methods with a critic of state and action.
+    """An action that is not in the log gets the value of its state. For methods with a critic of state and action.
 
     Valued at 0, it would lower J by 40 % with `shift` = 10 on every reward, and by 0.05 without.
     """
@@ -77,7 +78,7 @@ def check_discount_near_one(method: Estimator) -> None:
 
 
 def check_sticky_chain(method: Estimator) -> None:
-    """The whole value by bootstrapping, where products of ratios are useless."""
+    """All of the value by bootstrapping, where products of ratios have too much variance."""
     mdp = sticky_chain()
     assert_close(fit(method, mdp.problem(1_500, seed=0)).value, mdp.value, 0.05, "the value, on the MDP 'sticky chain'")
 
@@ -115,7 +116,7 @@ def check_policy_of_another_kind(method: Estimator) -> None:
 
 
 def check_support_hole_is_missed(method: Estimator) -> None:
-    """No method sees a state that pays and that only π reaches: it is too low, without an error. The verdict warns."""
+    """No method sees a state that pays and that only π reaches: its value is too low, and only the verdict warns."""
     mdp = support_hole()
     found = fit(method, mdp.problem(200, seed=0)).value
     assert found < 0.6 * mdp.value, (
@@ -124,7 +125,7 @@ def check_support_hole_is_missed(method: Estimator) -> None:
 
 
 def check_hidden_clock_misleads(method: Estimator) -> None:
-    """Termination after 15 steps, whatever the state, biases methods that know only states."""
+    """Termination after 15 steps, in any state, biases methods that use only states."""
     mdp = with_shifted_rewards(clock())
     error = abs(fit(method, mdp.problem(3_000, seed=0)).value - mdp.value)
     assert error > 0.1, f"methods of states are biased, on the MDP 'clock': the error is only {error:.3g}."

@@ -1,1 +1,1 @@
-"""Machinery that several methods share. Not part of the public surface."""
+"""Code that several methods share. Not part of the public API."""

@@ -1,11 +1,11 @@
-"""The fixed point of TD on features, with the next values kept within what rewards allow.
+"""The fixed point of TD on features, with next values clipped to the bounds of the rewards.
 
     E[φ (φ − γ m φ′)ᵀ] θ = (1 − γ) E[φ r],      φ = φ(s, a),  φ′ = E_π[φ(s′, a)]
 
-An unbounded solution may lie far outside the rewards. Where v(s′) = φ′ᵀθ reaches a bound, it is replaced by the bound,
-and the row no longer bootstraps. This takes a few solutions, each with the rows at the bound that the last one found.
-They may cycle (with values near a bound and a discount near 1); then their mean is used. The sums over rows are formed
-once and serve every ridge and every resample.
+An unbounded solution may lie far outside the rewards. If v(s′) = φ′ᵀθ reaches a bound, it is replaced by the bound, and
+the row no longer bootstraps. This takes a few solutions, each with the rows at a bound according to the one before.
+They may cycle (with values near a bound and a discount near 1); then their mean is used. The sums over rows are
+computed once for all ridges and resamples.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from average_dice.models.linear_systems import LinearSystem
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample, RowSums
 
-MAX_SOLUTIONS = 8  # bounds the cost: solutions that have not converged by then usually cycle
+MAX_SOLUTIONS = 8  # limits the cost: solutions that have not converged by then usually cycle
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """θ of the last system, or the mean of the last few if they did not converge; v(s′) by it, before it is bounded.
+    """θ of the last system, or the mean of the last few if they did not converge; and its v(s′) before clipping.
 
-    `unsettled`: those last few; none if the last one converged.
+    `unsettled`: the last few solutions; empty if they converged.
     """
 
     theta: Float[np.ndarray, " feature"]
@@ -37,7 +37,7 @@ class Solution:
 
 @dataclass(eq=False)
 class _Case:
-    """The equations of one resample and ridge while they are being solved."""
+    """The equations of one resample and ridge, while they are solved."""
 
     matrix: Float[np.ndarray, "feature feature"]
     right: Float[np.ndarray, " feature"]
@@ -62,7 +62,7 @@ class BoundedTD:
 
     @staticmethod
     def of(problem: Problem, features: LoggedStateActions, weights: Rows | None = None) -> "BoundedTD":
-        """Those of a log; its rows count by their `weights`, or all the same."""
+        """The equations of a log, with `weights` of its rows, or equal weights."""
         continues = problem.discount * ~problem.dataset.terminated
         reward = (1 - problem.discount) * problem.dataset.reward
         if weights is None:
@@ -79,14 +79,14 @@ class BoundedTD:
         )
 
     def solve(self, ridges: Sequence[float], resamples: Sequence[Resample]) -> list[list[Solution]]:
-        """For each resample the solutions with each of the penalties on all but the constants.
+        """For each resample, the solutions for all ridges, which do not penalise the constants.
 
-        All of them are found at once: the features of the log are read once for all in every round.
+        They are solved together, so that each round reads the features of the log once.
         """
         cases = [case for resample in resamples for case in self._cases(ridges, resample)]
         held = np.zeros(
             (len(self.reward), len(cases)), np.int8
-        )  # v(s′) at the lower bound (−1), free (0), at the upper
+        )  # v(s′) at the lower bound (−1), between (0), at the upper (1)
         after = np.empty(held.shape)
         moving = list(range(len(cases)))
         for _ in range(MAX_SOLUTIONS):
@@ -120,13 +120,13 @@ class BoundedTD:
         return [_Case(differences + self.features.penalty(ridge), earned.copy(), share, none) for ridge in ridges]
 
     def _hold(self, case: "_Case", rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> None:
-        """Replaces v(s′) of these rows by the bound that it reached, or frees it again."""
+        """Replaces v(s′) of these rows by the bound that it reached, or bootstraps again."""
         weight = case.share[rows]
         self.features.add_products(case.matrix, rows, weight * (np.abs(now) - np.abs(before)))
         case.right += self.features.logged[rows].T @ (weight * (self._bound(now) - self._bound(before)))
 
     def unit(self, resample: Resample) -> float:
-        """What makes the weights of a resample 1 on average, so that a ridge means the same on all of them."""
+        """The factor that makes the weights of a resample 1 on average, so that a ridge has the same effect on all."""
         return 1 / float(resample.of_rows(self.weights).mean())
 
     def _bound(self, held: np.ndarray) -> np.ndarray:

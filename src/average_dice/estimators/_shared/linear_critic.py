@@ -1,6 +1,6 @@
-"""A critic that is linear in features, q = φᵀθ, kept within what rewards allow.
+"""A critic that is linear in features, q = φᵀθ, clipped to the bounds of the rewards.
 
-On the scale of J a value q(s, a) is an average of rewards, whatever γ, and lies within their bounds.
+On the scale of J a value q(s, a) is an average of rewards for every γ, so it lies within their bounds.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ NO_SOLUTION = "its linear system has no finite solution"
 
 
 def linear_critic(features: LoggedStateActions, theta: Theta, bounds: Bounds) -> Critic:
-    """q and v anywhere."""
+    """q and v at any state and action."""
     if not np.isfinite(theta).all():
         raise NotApplicable(NO_SOLUTION)
     return Critic(

@@ -1,7 +1,7 @@
-"""What networks over states and actions are trained on: the logged pairs, and π's actions next and at the start.
+"""Inputs of networks on states and actions: the logged pairs, and actions of π at next states and at starts.
 
-Inputs are standardised. Discrete actions of π come all, with their probabilities. Of continuous ones a few are drawn
-beforehand, and each update step picks one of them.
+Inputs are standardised. All discrete actions of π are used, with their probabilities. Of continuous actions a few are
+sampled in advance, and each update step picks one of them.
 """
 
 from collections.abc import Callable
@@ -25,17 +25,17 @@ class NetworkInputs:
 
     transitions: dict[str, Any]
     starts: dict[str, Any]
-    unit: float  # rewards come divided by it, so that networks do not depend on the unit of rewards
+    unit: float  # rewards are divided by it, so that networks do not depend on the unit of rewards
     encode: Callable[[np.ndarray, np.ndarray], Array]  # (observations, actions) → inputs
     choices: Callable[[np.ndarray], tuple[Array, Array]]  # observations → inputs [row, choice, input], weights
 
     @staticmethod
     def of(problem: Problem) -> "NetworkInputs":
-        """Those of a log and a policy."""
+        """The inputs for a log and a policy."""
         data = problem.dataset
         num_actions = number_of_actions(problem)
         mean, std = mean_and_std(join_action(data.observation, data.action, num_actions))
-        if num_actions is not None:  # standardised, a rare action would be an outlier
+        if num_actions is not None:  # not standardised: a rare action would be an outlier
             mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
         unit = float(np.abs(data.reward).max()) or 1.0
 
@@ -50,7 +50,7 @@ class NetworkInputs:
         after, after_weight = choices(data.next_observation)
         start, start_weight = choices(problem.start_observation)
         all_of_them = num_actions is not None
-        if not all_of_them:  # each drawn action of a start is a row of its own
+        if not all_of_them:  # each sampled action of a start is a separate row
             start, start_weight = start.reshape(-1, 1, start.shape[-1]), jnp.ones((start_weight.size, 1))
         return NetworkInputs(
             {
@@ -70,7 +70,7 @@ class NetworkInputs:
 def pick(
     choices: Float[Array, "row choice input"], weights: Float[Array, "row choice"] | None, key: jax.Array
 ) -> tuple[Float[Array, "row picked input"], Float[Array, "row picked"]]:
-    """All of π's actions with their weights; where they were drawn, one of them for each row."""
+    """All actions of π with their weights; of sampled actions, one for each row."""
     if weights is not None:
         return choices, weights
     rows, number, _ = choices.shape

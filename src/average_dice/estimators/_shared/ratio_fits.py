@@ -1,4 +1,4 @@
-"""From a learnt ratio to a `Fit`: the value, the weights of the rows, and how evenly they carry it."""
+"""From a learnt ratio to a `Fit`: the value, the weights of the rows, and how evenly they are spread."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ IGNORED = Note(NoteCode.TRUNCATION_IGNORED, "rewards after truncation are ignore
 def fit_of_state_ratio(
     problem: Problem, ratio: Rows, predict: Predict, value: ValueRule, history: History | None = None
 ) -> Fit:
-    """The fit of a method that learns w(s): `ratio` on the rows, `predict(observations)` anywhere."""
+    """The fit of a method that learns w(s): `ratio` on the rows, `predict(observations)` at any state."""
 
     def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         if actions is not None:
@@ -39,7 +39,7 @@ def fit_of_state_ratio(
 def fit_of_pair_ratio(
     problem: Problem, ratio: Rows, predict: Predict, value: PairRule, history: History | None = None
 ) -> Fit:
-    """The fit of a method that learns ζ(s, a): `ratio` on the rows, `predict(observations, actions)` anywhere."""
+    """The fit of a method that learns ζ(s, a): `ratio` on the rows, `predict(observations, actions)` at any."""
 
     def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         if actions is None:
@@ -66,7 +66,7 @@ def value_note(rule: str) -> Note:
 
 
 def weight_diagnostics(weights: Rows) -> dict[str, float]:
-    """How evenly the rows carry the estimate: few effective rows or one large share mean little support."""
+    """How evenly the weight is spread over rows. A small effective sample size or one large share is little support."""
     largest = float(np.abs(weights).max())
     if largest == 0:
         return {"effective_sample_size": 0.0}
@@ -80,13 +80,13 @@ def weight_diagnostics(weights: Rows) -> dict[str, float]:
 
 
 def added_by_episode(problem: Problem, rows: Rows) -> Episodes:
-    """What each episode adds to the mean over rows, so that the mean over episodes is that mean."""
+    """The contribution of each episode to the mean over rows: the mean over episodes is the mean over rows."""
     data = problem.dataset
     return problem.by_episode(rows) * data.num_episodes / data.num_transitions
 
 
 def check_observations(problem: Problem, observations: np.ndarray) -> None:
-    """Raises unless these are observations of the kind in the log."""
+    """Raises unless the observations have as many dimensions as those of the log."""
     width = problem.dataset.observation.shape[1]
     if observations.ndim != 2 or observations.shape[1] != width:
         raise SettingError(f"give observations as [row, {width}], not of shape {observations.shape}.")

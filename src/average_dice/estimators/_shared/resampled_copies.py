@@ -1,6 +1,6 @@
-"""What each of the copies that train at once sees of the log: all of it, or a resample of its episodes.
+"""The rows that each copy of a network trains on, if several copies train together: the whole log, or a resample.
 
-The inputs of networks, their scales and the actions drawn from π are those of the whole log; resamples share them.
+The inputs of networks, their scales and the sampled actions of π are those of the whole log; resamples share them.
 """
 
 from collections.abc import Sequence
@@ -17,31 +17,31 @@ from average_dice.resampling import Resample
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """The resample of each copy; `resampled` is False where all of them see the whole log."""
+    """The resample of each copy; `resampled` is False if all of them use the whole log."""
 
     resamples: list[Resample]
     resampled: bool
 
     @staticmethod
     def of(problem: Problem, number: int, resamples: Sequence[Resample] | None) -> "Copies":
-        """One copy for each resample, or so many that see the whole log."""
+        """One copy for each resample, or `number` copies of the whole log."""
         if resamples is None:
             return Copies([Resample.everything(problem)] * number, False)
         return Copies(list(resamples), True)
 
     def num_checkpoints(self, number: int) -> int:
-        """The number of checkpoints: resamples need only the last, since their curves are not used."""
+        """The number of checkpoints. Resamples need only the last one, because their curves are not used."""
         return 1 if self.resampled else number
 
     @property
     def rows(self) -> Sample | None:
-        """The transitions that each copy sees; None: all."""
+        """The transitions of each copy; None: all."""
         if not self.resampled:
             return None
         return Sample.of([np.arange(one.num_rows) if one.rows is None else one.rows for one in self.resamples])
 
     def starts(self, rows_each: int = 1) -> Sample | None:
-        """The starts that each copy sees, in a group that has so many rows for each start; None: all."""
+        """The starts of each copy, in a group with `rows_each` rows for each start; None: all."""
         if not self.resampled:
             return None
         numbers = [np.arange(len(one.counts)) if one.chosen is None else one.chosen for one in self.resamples]
@@ -49,5 +49,5 @@ class Copies:
 
 
 def mean_seen(values: Float[Array, "row *output"], seen: Sample | None) -> Float[Array, "*output"]:
-    """The mean over the rows that a copy sees."""
+    """The mean over the rows of a copy."""
     return jnp.mean(values, axis=0) if seen is None else seen.mean(values)

@@ -2,8 +2,8 @@
 
     E_D[φ(s) w(s)] − γ E_D[m ρ φ(s′) w(s)] / E_D[ρ] = (1 − γ) E[φ(s₀)],        w = φᵀθ
 
-holds for the true ratio w. The mean ratio E_D[ρ] tends to 1. Without it, its noise would make or lose mass at every
-step, and at a discount near 1 more than 1 − γ puts in.
+holds for the true ratio w. The mean ratio E_D[ρ] tends to 1. Without dividing by it, its noise would add or remove mass
+at every step, and near a discount of 1 this would exceed the 1 − γ that enters.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from average_dice.resampling import Resample, RowSums
 
 @dataclass(frozen=True, eq=False)
 class StateFlow:
-    """The sums over the rows of the log that the equations are made of."""
+    """The sums over the rows of the log in the equations."""
 
     states: LoggedStates
     discount: float
@@ -31,7 +31,7 @@ class StateFlow:
 
     @staticmethod
     def of(problem: Problem, num_features: int, key: jax.Array) -> "StateFlow":
-        """On so many Fourier features of the state."""
+        """On `num_features` Fourier features of the state."""
         states = LoggedStates.of(problem, num_features, key)
         return StateFlow(
             states,

@@ -18,9 +18,9 @@ def soft_update(target: Tree, network: Tree, rate: ArrayLike) -> Tree:
 def short_training(num_steps: int, rate: float, discount: float) -> tuple[Note, ...]:
     """A note where training is too short for the target network.
 
-    Each step of bootstrapping waits for the target network, 1/τ updates, and J is made of 1/(1 − γ) of them: after n
-    updates, exp(−n τ (1 − γ)) of the initial value is still in the answer, even if the network fits its targets at
-    once. The note asks for three times the time constant, after which 5 % is left.
+    The target network needs about 1/τ updates for each step of bootstrapping, and J takes about 1/(1 − γ) such steps.
+    After n updates the value still contains exp(−n τ (1 − γ)) of the initial one, even if the network fits its targets
+    at once. The note asks for three time constants, after which 5 % remains.
     """
     needed = 3 / (rate * (1 - discount))
     if num_steps >= needed:

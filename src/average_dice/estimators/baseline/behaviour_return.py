@@ -1,8 +1,8 @@
-"""The discounted return of the behaviour policy: uncorrected, and hard to beat.
+"""The discounted return of the behaviour policy, without correction.
 
     Ĵ = (1 − γ) · mean over episodes of Σ γᵗ r_t / c_t
 
-c_t is the share of episodes not yet truncated at step t: 1 where all are truncated at one length. Rewards after the
+c_t is the share of episodes not yet truncated at step t: 1 if all are truncated at one length. Rewards after the
 last truncation are ignored.
 """
 

@@ -1,4 +1,4 @@
-"""The candidates of the blend: what each critic estimates alone, corrected by products of ratios, and by the ratio.
+"""The candidates of the blend: the estimate of each critic alone, corrected by products of ratios, or by the ratio.
 
     J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes
     J_w = E[v(s₀)] + mean of w ρ δ / (1 − γ)
@@ -23,8 +23,8 @@ VALUES, PRODUCTS, RATIO = KINDS = ("values", "products", "ratio")
 class Candidate:
     """An estimate by values alone, or corrected by products or by the ratio, with its errors by episode.
 
-    `full`: corrected by products to the end of the log, or by nothing if there is nothing to correct by.
-    `unsettled`: an error of its critic that no episode explains.
+    `full`: corrected by products to the end of the log, or not corrected if there are no ratios.
+    `unsettled`: the error of a critic that did not converge, which no episode explains.
     """
 
     kind: str
@@ -36,17 +36,17 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """W_t = ρ_{0:t} over its mean over episodes, on the rows; and how far corrections by it may reach."""
+    """W_t = ρ_{0:t} over its mean over episodes, on the rows; and the numbers of steps that it may correct."""
 
     weight: Rows  # γᵗ W_t
     noise: Rows  # γᵗ / √ESS_t
-    remaining: float  # the share of the weight that crosses the last truncation
-    reaches: list[int]  # numbers of steps: powers of 2, and as far as there is weight
+    remaining: float  # the share of the weight after the last truncation
+    reaches: list[int]  # numbers of steps: powers of 2, and the last step with weight
     stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
 
     @staticmethod
     def of(problem: Problem) -> "Products":
-        """Those of a log."""
+        """The products of a log."""
         step = problem.dataset.step
         products = np.exp(by_decision_normalised(problem))
         reach = int(step[products > 0].max()) + 1
@@ -67,7 +67,7 @@ class Products:
 
 
 def candidates_of(problem: Problem, critics: list[ScoredCritic], weights: Rows | None) -> list[Candidate]:
-    """Every estimate that the critics take part in; their values alone where there are no `weights` of rows."""
+    """All candidates of all critics; only their values if there are no `weights` of rows."""
     products = None if weights is None else Products.of(problem)
     return [candidate for critic in critics for candidate in _of_critic(problem, critic, weights, products)]
 

@@ -1,4 +1,4 @@
-"""The critics of the blend: one for each ridge on each draw of features, each with its own sampling error.
+"""The critics of the blend: one for each ridge and each random set of features, each with its own sampling error.
 
 The error of a critic by episode is v(s₀) + ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
 """
@@ -19,14 +19,15 @@ from average_dice.problem import Episodes, Problem, Rows
 from average_dice.resampling import Resample
 from average_dice.threads import in_threads
 
-PARTS = (0.1, 0.25, 0.5, 0.75)  # quantiles of the steps of all rows: five parts of the episode, the first ones shorter
+# Quantiles of the steps of all rows: five parts of an episode, the first ones shorter, since γᵗ is largest there.
+PARTS = (0.1, 0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredCritic:
     """A critic's values at the starts, its TD errors on the rows, and its own sampling error by episode.
 
-    `unsettled`: by how much its value moves between solutions that did not converge; 0 if they did.
+    `unsettled`: the standard deviation of its value over solutions that did not converge; 0 if they did.
     """
 
     start: Episodes
@@ -53,7 +54,7 @@ class Critics:
         clock: float,
         key: jax.Array,
     ) -> "Critics":
-        """Equations for each of the weights of rows; and one more that sees the step, where TD errors depend on it."""
+        """One set of equations for each of the weights of rows; and one with the step, if TD errors depend on it."""
 
         def equations_of(number: int, weight: RowWeights, *, with_step: bool = False) -> BoundedTD:
             key_of = jax.random.fold_in(key, number)
@@ -69,13 +70,13 @@ class Critics:
         return Critics(ridges, equations, first, scores)
 
     def learn_log(self) -> tuple[list[ScoredCritic], Critic]:
-        """All critics of the log; and the mean over ridges on the first features, to be asked about any state."""
+        """All critics of the log; and the mean over ridges on the first features, for any state."""
         whole = [Resample.everything(self.equations[0].features.problem)]
         rest = [scored(one, one.solve(self.ridges, whole), whole)[0] for one in self.equations[1:]]
         return [*self.first_scores, *(critic for of_one in rest for critic in of_one)], self._mean(self.first)
 
     def learn(self, resamples: Sequence[Resample]) -> list[tuple[list[ScoredCritic], Critic]]:
-        """The same of each resample."""
+        """The same for each resample."""
         solutions = [one.solve(self.ridges, resamples) for one in self.equations]
         scores = [scored(one, solved, resamples) for one, solved in zip(self.equations, solutions, strict=True)]
         return [
@@ -141,8 +142,8 @@ def _scored(
 def step_dependence(problem: Problem, td_error: Rows) -> float:
     """By how many standard errors, over episodes, the mean TD error differs from 0 in some part of the episode.
 
-    The TD errors of a critic of states and actions average to 0 in every part, unless what it cannot see depends on the
-    step.
+    The TD errors of a critic of states and actions average to 0 in every part, unless something unobserved depends on
+    the step.
     """
     data = problem.dataset
     parts = np.searchsorted(np.quantile(data.step, PARTS), data.step, side="right")

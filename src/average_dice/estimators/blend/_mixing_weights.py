@@ -1,9 +1,9 @@
-"""The convex combination of estimates whose estimated mean squared error is least.
+"""The convex combination of estimates with the least estimated mean squared error.
 
-Each estimate comes with a row of errors, a number for each independent source of them, so that the covariance of two
-estimates is the product of their rows. One combination of them, the reference, is taken to be unbiased. The distance
-of an estimate from it, beyond what chance explains, is taken for its bias (the test of overlapping intervals is that of
-SLOPE: Su, Srinath & Krishnamurthy, 2020; the objective is that of MAGIC: Thomas & Brunskill, 2016).
+Each estimate has a row of errors, one number for each independent source, so that the covariance of two estimates is
+the product of their rows. One combination of them, the reference, is assumed to be unbiased. The distance of an
+estimate from it, minus what chance explains, is used as its bias (the test of overlapping intervals is that of SLOPE:
+Su, Srinath & Krishnamurthy, 2020; the objective is that of MAGIC: Thomas & Brunskill, 2016).
 
     min_x  xᵀ (Σ + b bᵀ) x,   x ≥ 0,  Σ x = 1,      b = the distance beyond `overlap` standard errors
 """
@@ -16,12 +16,12 @@ from scipy.optimize import nnls
 
 Values = Float[np.ndarray, " estimate"]
 
-SUM_WEIGHT = 1e3  # how much more the constraint Σ x = 1 counts than the errors; the weights are rescaled after it
+SUM_WEIGHT = 1e3  # of the constraint Σ x = 1 against errors of about 1; rescaling then makes it exact
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The weights, the bias that the reference finds in each estimate, and the mixture's value and standard error."""
+    """The weights, the bias of each estimate against the reference, and the mixture's value and standard error."""
 
     weights: Values
     bias: Values
@@ -30,7 +30,7 @@ class Mixture:
 
 
 def mix(values: Values, errors: Float[np.ndarray, "estimate source"], reference: Values, *, overlap: float) -> Mixture:
-    """The best mixture; `reference` are the weights of the combination that is taken to be unbiased."""
+    """The best mixture. `reference` holds the weights of the combination that is assumed to be unbiased."""
     apart = values - reference @ values
     chance = overlap * np.linalg.norm(errors - reference @ errors, axis=1)
     bias = np.sign(apart) * np.maximum(np.abs(apart) - chance, 0.0)
@@ -38,6 +38,6 @@ def mix(values: Values, errors: Float[np.ndarray, "estimate source"], reference:
     scale = np.sqrt(np.mean(every**2)) or 1.0
     rows = np.vstack([every.T / scale, np.full(len(values), SUM_WEIGHT)])
     goal = np.append(np.zeros(every.shape[1]), SUM_WEIGHT)
-    weights, _ = nnls(rows, goal, maxiter=50 * len(values))
+    weights, _ = nnls(rows, goal, maxiter=50 * len(values))  # far above SciPy's default of 3: it raises at the limit
     weights /= weights.sum()
     return Mixture(weights, bias, float(weights @ values), float(np.linalg.norm(weights @ errors)))

@@ -1,4 +1,4 @@
-"""The recommended estimator: doubly robust estimates of every reach, blended by what the log says about their errors.
+"""The recommended estimator: many doubly robust estimates, blended by their errors as estimated from the log.
 
 A critic q with TD error δ = (1 − γ) r + γ m v(s′) − q(s, a) gives, for every j, the estimate that uses products of
 ratios for j steps and the critic from there on, and one more with the weights of Average-DICE:
@@ -6,19 +6,19 @@ ratios for j steps and the critic from there on, and one more with the weights o
     J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes
     J_w = E[v(s₀)] + mean of w ρ δ / (1 − γ)
 
-W_t is also over the share of episodes not yet truncated at t.
-j = 0 is fitted Q evaluation, j = ∞ is weighted DR. There is a critic for each of several ridges on each of several
-draws of features. No single one of these is best on every log: products collapse where π and μ differ, ridges bias,
-critics extrapolate. The error of each is estimated from episodes:
+W_t is also divided by the share of episodes not yet truncated at t.
+j = 0 is fitted Q evaluation, j = ∞ is weighted DR. There is one critic for each of several ridges and each of several
+random sets of features. No single estimate is best on every log: products have too much variance where π and μ differ,
+ridges add bias, critics extrapolate. The error of each is estimated from episodes:
 
 - the starts and the critic: v(s₀) + γʲ ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row. The
   factor is γʲ because the ratios correct the first j steps.
 - the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective sample size of episodes at step t. The
-  size of δ is taken from all episodes: the weighted ones alone would show no spread when only one of them is left.
+  size of δ is taken from all episodes: if one episode has all the weight, the weighted ones show no spread.
 
-`mix` does the rest. Its reference is the mean, by precision, of the estimates that are corrected to the end of the log.
-The error that the blend reports for itself is in sample, the least among many, and too small: compare by it, but do not
-use it as an interval.
+`mix` computes the weights. Its reference is the precision-weighted mean of the estimates that are corrected to the end
+of the log. The error that the blend reports for itself is in-sample, the least among many, and too small: use it for
+comparisons, not as an interval.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,9 @@ from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 
-LEAST_VARIANCE = 1e-4  # of the noisiest: no reference is trusted more than a hundred times as far as another
-OF_THE_RATIO = (NoteCode.VALUE_RULE, NoteCode.TRUNCATION_HELD, NoteCode.TRUNCATION_IGNORED)  # not the blend's choices
+LEAST_VARIANCE = 1e-4  # relative to the largest: limits the ratio of standard errors in the reference to 100
+# Notes of the ratio that do not hold for the blend.
+OF_THE_RATIO = (NoteCode.VALUE_RULE, NoteCode.TRUNCATION_HELD, NoteCode.TRUNCATION_IGNORED)
 BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
 
 
@@ -49,21 +50,21 @@ BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewar
 class Blend(Estimator):
     """Fitted Q, weighted DR and Average-DICE, blended by their estimated errors, in closed form.
 
-    Its critics use several sets of `num_features` random Fourier features, one for each of the `weights` of rows, with
-    all `ridges`.
-    Where the TD errors of the first ones depend on the step by more than `clock` standard errors, something that is not
-    observed depends on time: one more set of features then includes the step, too.
-    `ratio` gives the weights of rows. `overlap`: how many standard errors apart two estimates may be by chance.
-    Without a policy object there are no critics, and the answer is that of `ratio`; without μ there are no ratios, and
-    the answer is that of the critics.
+    Its critics have all `ridges` on random sets of `num_features` Fourier features, a set for each of the `weights` of
+    rows.
+    If the TD errors of the first set depend on the step by more than `clock` standard errors, something unobserved
+    depends on time: one more set of features then includes the step.
+    `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.
+    Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
+    the value is that of the critics.
     """
 
-    num_features: int = 200
+    num_features: int = 200  # the cost of the linear systems grows with its cube
     weights: tuple[RowWeights, ...] = (evenly, discounted)
-    ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
+    ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)  # from little bias to little variance, a decade apart
     ratio: Estimator = AverageDICE()
-    overlap: float = 2.0
-    clock: float = 15.0
+    overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
+    clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
 
     @property
     def trains(self) -> bool:
@@ -75,7 +76,7 @@ class Blend(Estimator):
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         try:
-            with threadpool_limits(1, "blas"):  # threads that wait for each other cost more than they bring
+            with threadpool_limits(1, "blas"):  # more BLAS threads would wait for each other
                 critics = Critics.of(problem, self.num_features, self.weights, self.ridges, self.clock, key)
         except NotApplicable as reason:
             return self._by_ratio_alone(problem, key, str(reason))
@@ -101,7 +102,7 @@ class Blend(Estimator):
         weighting: Fit | None,
         notes: tuple[Note, ...],
     ) -> Fit:
-        """The fit to a log, from its critics and, where there is one, from the ratio."""
+        """The fit to a log, from its critics and, if there is one, the ratio."""
         candidates = candidates_of(problem, critics, None if weighting is None else weighting.weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
@@ -125,7 +126,7 @@ class Blend(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class PreparedBlend(Prepared):
-    """The critics and the ratio, both prepared; `no_ratio` says why there is none."""
+    """The prepared critics and ratio; `no_ratio` says why there is no ratio."""
 
     method: Blend
     problem: Problem
@@ -154,7 +155,7 @@ class PreparedBlend(Prepared):
 
 
 def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, float]:
-    """What the candidates of each kind say on average, and how much weight they got."""
+    """The mean value of the candidates of each kind, and their share of the weight."""
     means = {
         f"by_{kind}": float(np.mean(of_kind))
         for kind in KINDS
@@ -165,8 +166,8 @@ def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, floa
 
 
 def _reference(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
-    """Weights of the fully corrected estimates, by their precision: one that is all noise must not hide a bias."""
+    """Weights of the fully corrected estimates, by precision: otherwise a noisy one could hide a bias."""
     variance = np.sum(errors**2, axis=1)
-    least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may claim no error at all
+    least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may have an error of 0
     precision = full / np.maximum(variance, least) if least > 0 else full.astype(np.float64)
     return precision / precision.sum()

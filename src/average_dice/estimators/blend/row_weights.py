@@ -1,4 +1,4 @@
-"""How much each row counts in the regression of a critic."""
+"""Weights of the rows in the regression of a critic."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ RowWeights = Callable[[Problem], Rows]
 
 
 def evenly(problem: Problem) -> Rows:
-    """Every row counts the same."""
+    """Every row has the same weight."""
     return np.ones(problem.dataset.num_transitions)
 
 
 def discounted(problem: Problem) -> Rows:
-    """γᵗ: rows count as they do in J.
+    """γᵗ, the weight of the row's step in J.
 
-    Where π acts like the log, TD is a contraction in this norm, and rewards that γᵗ no longer sees do not disturb it.
+    If π acts like the log, TD is a contraction in this norm, and late rewards, which hardly count in J, add no noise.
     """
     return problem.discount**problem.dataset.step

@@ -1,8 +1,7 @@
-"""TD errors of a critic on the rows of a log, and what each episode adds to a doubly robust estimate.
+"""TD errors of a critic on the rows of a log, and the contribution of each episode to a doubly robust estimate.
 
-For the interval the critic is fitted to other episodes than those it is asked about (cross-fitting): on its own
-episodes its errors look smaller than they are, and the interval would be too narrow (Chernozhukov et al., 2018; Kallus
-& Uehara, 2020).
+For the interval, a critic is evaluated on episodes that it was not fitted to (cross-fitting). On its own episodes its
+errors are too small, and the interval would be too narrow (Chernozhukov et al., 2018; Kallus & Uehara, 2020).
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ NUM_FOLDS = 5  # each critic sees four fifths of the episodes; more folds cost m
 def critic_of(fit: Fit, method: Estimator) -> Critic:
     """The critic that the method learnt."""
     if fit.critic is None:
-        raise SettingError(f"{type(method).__name__} learns no values of states and actions: use FittedQ, for example.")
+        raise SettingError(f"{type(method).__name__} learns no values of states and actions. Use FittedQ, for example.")
     return fit.critic
 
 
@@ -42,7 +41,7 @@ def td_errors(problem: Problem, values: LoggedValues) -> Rows:
 def cross_fitted(problem: Problem, critic: Prepared, method: Estimator, weights: Rows) -> Episodes:
     """v(s₀) + the weighted TD errors of each episode, by a critic that was fitted to other episodes.
 
-    `weights` are those of a mean over rows.
+    The weighted TD errors are averaged over rows.
     """
     num_folds = min(NUM_FOLDS, problem.dataset.num_episodes)
     if num_folds < 2:

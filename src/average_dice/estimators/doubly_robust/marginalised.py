@@ -1,4 +1,4 @@
-"""The marginalised doubly robust estimate: a critic, corrected by TD errors that the density ratio weights.
+"""The marginalised doubly robust estimate: a critic, corrected by TD errors weighted by the density ratio.
 
     E[v(s₀)] + mean of w ρ δ / (1 − γ)            δ = (1 − γ) r + γ m v(s′) − q(s, a)
 
@@ -66,5 +66,5 @@ class MarginalisedDoublyRobust(Estimator):
 
     def _weights(self, weighting: Fit) -> Rows:
         if weighting.weights is None:
-            raise SettingError(f"{type(self.ratio).__name__} weights no rows: use AverageDICE, for example.")
+            raise SettingError(f"{type(self.ratio).__name__} has no weights of rows. Use AverageDICE, for example.")
         return weighting.weights

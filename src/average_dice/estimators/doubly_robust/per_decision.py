@@ -1,10 +1,10 @@
-"""Doubly robust estimates per decision: a critic, corrected by TD errors that products of ratios weight.
+"""Doubly robust estimates per decision: a critic, corrected by TD errors weighted by products of ratios.
 
     plain         E[v(s₀)] + (1/K) Σ_rows γᵗ ρ_{0:t} δ_t / c_t            δ = (1 − γ) r + γ m v(s′) − q(s, a)
     weighted      the same with ρ_{0:t} over its mean over episodes at every t
 
 (Jiang & Li, 2016; Thomas & Brunskill, 2016.) If either the critic or the weights are right, so is the result, up to the
-last truncation. c_t is the share of episodes not yet truncated at step t. After the last truncation the critic alone
+last truncation. c_t is the share of episodes not yet truncated at step t. After the last truncation only the critic
 counts.
 """
 
@@ -64,7 +64,7 @@ class DoublyRobust(Estimator):
             value = direct + rescaled(correction, highest)
             if not np.isfinite(value):
                 raise NotApplicable(OVERFLOW)
-            # After a truncation the critic's own error counts, too, and only the bootstrap knows it.
+            # After a truncation the critic's own error counts, too, and only the bootstrap includes it.
             independent = self.log_weights is by_decision and not problem.is_truncated and resample.chosen is None
             return Fit(
                 value,

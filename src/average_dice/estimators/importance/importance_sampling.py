@@ -5,9 +5,9 @@
     WIS      IS with ρ_{0:T−1} divided by its mean over episodes
     WPDIS    PDIS with ρ_{0:t} divided by its mean over episodes at every t; terminated ones keep their last product
 
-(Precup, Sutton & Singh, 2000.) Where episodes are truncated at different lengths, the rows of step t are divided by the
-share of episodes that are not yet truncated there: uncensored episodes are weighted up, until the last truncation.
-Rewards after it are ignored. Where π = μ, all four are the discounted return of the log.
+(Precup, Sutton & Singh, 2000.) If episodes are truncated at different lengths, the rows of step t are divided by the
+share of episodes not yet truncated there, up to the last truncation. Rewards after it are ignored. If π = μ, all four
+are the discounted return of the log.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from average_dice.labels import over_mean_at_step
 from average_dice.problem import LOWEST_LOG_PRODUCT, Problem, Rows
 from average_dice.resampling import Resample
 
-LogWeights = Callable[[Problem], Rows]  # over the share of episodes not yet truncated
+LogWeights = Callable[[Problem], Rows]  # divided by the share of episodes not yet truncated
 
 
 def by_episode(problem: Problem) -> Rows:
@@ -60,7 +60,7 @@ def by_decision_normalised(problem: Problem) -> Rows:
 
 @dataclass(frozen=True)
 class ImportanceSampling(Estimator):
-    """Ĵ = (1 − γ) (1/K) Σ_rows γᵗ W r, with log W given by `log_weights`; the constructors name the four."""
+    """Ĵ = (1 − γ) (1/K) Σ_rows γᵗ W r, with log W given by `log_weights`; the constructors make the four."""
 
     log_weights: LogWeights
 
@@ -98,7 +98,7 @@ class ImportanceSampling(Estimator):
         if not np.isfinite(value):
             raise NotApplicable(OVERFLOW)
         weights = rescaled(relative, highest)
-        independent = self.log_weights in (by_episode, by_decision)  # divided by a mean, episodes depend on each other
+        independent = self.log_weights in (by_episode, by_decision)  # normalised by a mean, episodes are dependent
         return Fit(
             value,
             weights=weights,

@@ -1,1 +1,1 @@
-"""Ratio methods: they learn the density ratio between π's states (or pairs) and those of the log."""
+"""Ratio methods: they learn the density ratio of states (or states and actions) between π and the log."""

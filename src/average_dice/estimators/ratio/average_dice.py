@@ -58,10 +58,10 @@ from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample
 
-# Targets are kept below this power of e, so that their squares fit into float64; the rest is multiplied in at the end.
+# Largest log target. Larger targets are divided by a common factor, so that their squares fit into float64 (e^709).
 LARGEST_LOG_TARGET = 300.0
 
-# A ratio whose mass is off by more than this factor gets a note; the verdict has rules of its own.
+# A ratio whose mass is off by more than this factor gets a note. It is a coarse check; the verdict has finer rules.
 MASS_OFF = 2.0
 
 VANISHED = "the weights vanish or exceed float64: the policy and the log hardly overlap"
@@ -71,7 +71,7 @@ LABELS_END = Note(NoteCode.TRUNCATION_IGNORED, "labels end at the truncation")
 
 @dataclass(frozen=True, eq=False)
 class RatioRegression:
-    """The regression that a log comes down to: w = row_scale · f · exp(log_scale)."""
+    """The regression of a log: w = row_scale · f · exp(log_scale)."""
 
     regression: Regression
     row_scale: Rows
@@ -83,14 +83,14 @@ class RatioRegression:
 class AverageDICE(Estimator):
     """Average-DICE on Fourier features: regression on state and step, in closed form, ridge by cross-validation.
 
-    This is the default, with all our changes. The constructors name the other forms.
+    This is the default, with all our changes. The constructors make the other forms.
 
-    - `model`: how the conditional mean is represented and fitted.
+    - `model`: the form of the conditional mean, and how it is fitted.
     - `labels`: the product of ratios, `self_normalised` or `plain`.
     - `completion`: the weight after truncation, `HeldAtTruncation(…)` (put on the last steps) or `as_logged` (ignored).
     - `regress`: `weighted_product_on_state_and_step`, `product_on_state_and_step`, `ratio_on_state` or the paper's
       `label_on_state`.
-    - `mass`: what the ratio is pulled to sum to, for models that do so.
+    - `mass`: the constraint on the sum of the ratio, for models that penalise it.
     - `value`: how the value follows from the ratio.
     """
 
@@ -139,7 +139,7 @@ class AverageDICE(Estimator):
     def with_training(
         self, *, num_steps: int, num_checkpoints: int, held_out: float | None = None, **options: float
     ) -> "Estimator":
-        """`held_out`: a share of the episodes whose loss is reported; the other options are those of the network."""
+        """`held_out`: the share of episodes held out to report their loss. Other options are the network's."""
         if not self.trains:
             return super().with_training(num_steps=num_steps, num_checkpoints=num_checkpoints)
         changes: dict[str, Any] = {"num_steps": num_steps, "num_checkpoints": num_checkpoints, **options}
@@ -159,7 +159,7 @@ class AverageDICE(Estimator):
         return [self._finish(problem, found, fitted, key) for fitted, key in zip(fits, keys, strict=True)]
 
     def regression_of(self, problem: Problem) -> RatioRegression:
-        """The regression that the problem comes down to."""
+        """The regression of the problem."""
         log_product = self.labels(problem)
         if not np.isfinite(log_product + problem.log_ratio).any():
             raise NotApplicable(NO_OVERLAP)
@@ -180,7 +180,7 @@ class AverageDICE(Estimator):
         return self.value(problem, found.row_scale * rows, found.log_scale)
 
     def _finish(self, problem: Problem, found: RatioRegression, fitted: Fitted, key: jax.Array) -> Fit:
-        """The value and all that goes with it."""
+        """The value with its weights, diagnostics and notes."""
         log_scale, ratio = found.log_scale, found.row_scale * fitted.rows
         value = self.value(problem, ratio, log_scale)
         if np.isnan(ratio).any():
@@ -195,7 +195,7 @@ class AverageDICE(Estimator):
             scale = found.state_scale
             if scale is not None:
                 return lambda observations: scale * fitted.predict(observations)
-            # The mean of w_t(s) over the steps at which s was seen: one more regression.
+            # The mean of w_t(s) over the steps at which s was visited: one more regression.
             goal = float(np.exp(-log_scale))
             rows = Regression(problem.dataset.observation, ratio, self.mass(problem), goal, problem.episode_index)
             return self.model.fit(rows, key=key, value_of=lambda f: self.value(problem, f, log_scale)).predict
@@ -236,7 +236,7 @@ class AverageDICE(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class PreparedAverageDICE(Prepared):
-    """The model is prepared on the log's regression; labels are computed anew for each resample."""
+    """The model is prepared on the regression of the log; labels are computed again for each resample."""
 
     method: AverageDICE
     problem: Problem

@@ -2,16 +2,16 @@
 
     y_t = γ ρ_{t−1} ((1 − λ) w(s_{t−1}) + λ y_{t−1}),      y₀ = (1 − γ) n/K
 
-A state that is reached takes over the weight that led to it: λ of it as it was found along the episode, the rest as the
-ratio itself says. With w = φᵀθ a label is e_t + z_tᵀθ, and the regression of labels on states is one linear system, as
-in LSTD(λ):
+A state takes over the weight of the state before it: the share λ from the label along the episode, the rest from the
+ratio itself. With w = φᵀθ a label is e_t + z_tᵀθ, and the regression of labels on states is one linear system, as in
+LSTD(λ):
 
     (Σ_rows φ(s)φ(s)ᵀ − Σ_arrivals φ(s_t) z_tᵀ) θ = Σ_arrivals φ(s_t) e_t
 
 ρ is divided by its mean over the log, as for COP-TD. Arrivals are the starts and the states after each step that did
-not terminate, also after the last step before a truncation. The part λ of a label that crosses a truncation would have
-gone on. It is put on the state after the truncation, times 1/(1 − γλ), as if the process stayed there. For λ = 0 this
-part is zero; for λ = 1 it is all of the weight after the truncation.
+not terminate, also after the last step before a truncation. The part λ of a label would continue after a truncation. It
+is put on the state after the truncation, times 1/(1 − γλ), as if the process stayed there. For λ = 0 this part is zero;
+for λ = 1 it is all of the weight after truncation.
 """
 
 from dataclasses import dataclass, replace
@@ -38,12 +38,13 @@ class AverageDICELambda(Estimator):
     """Average-DICE(λ): labels between COP-TD (λ = 0) and Average-DICE (λ = 1), in closed form.
 
     On `num_features` Fourier features of the state with penalty `ridge`; λ is `trace`.
-    A label has a finite variance as long as (γλ)² E[ρ²] < 1.
+    A label has a finite variance if (γλ)² E[ρ²] < 1.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2
 
-    trace: float = 0.5
+    trace: float = 0.5  # halfway: larger values have more variance, smaller ones rely more on the features
     num_features: int = 300
     ridge: float = 1e-3
     value: ValueRule = flow_normalised
@@ -56,7 +57,7 @@ class AverageDICELambda(Estimator):
         states = LoggedStates.of(problem, self.num_features, key)
         data = problem.dataset
         last = np.zeros(data.num_transitions, bool)
-        last[data.starts + data.lengths - 1] = True  # where it terminated, states.after is zero
+        last[data.starts + data.lengths - 1] = True  # after a termination, states.after is zero
         factor = np.where(last, 1 / (1 - problem.discount * self.trace), 1.0)
         held = factor[:, None] * states.after
         gram = RowSums(problem, states.logged, states.logged)
@@ -79,7 +80,7 @@ class AverageDICELambda(Estimator):
 
 
 def labels_after(problem: Problem, ratio: Rows, phi: np.ndarray, trace: float) -> tuple[np.ndarray, np.ndarray]:
-    """(e K/n, z) of the label e + zᵀθ that each row hands to the state after it."""
+    """(e K/n, z) of the label e + zᵀθ that each row passes to the state after it."""
     data, discount = problem.dataset, problem.discount
     known, open_part = np.empty(len(phi)), np.empty_like(phi)
     for step in range(int(data.lengths.max())):

@@ -2,8 +2,8 @@
 
     minimise E_D[½ w(s)² − γ m ρ w̄(s) w(s′)] − (1 − γ) E[w(s₀)],      w = exp(network)
 
-where w̄ is the target network, held fixed. (Hallak & Mannor, 2017; Gelada & Bellemare, 2019.) At its fixed point the
-flow of the log balances against every direction that the network can take, on a truncated log, too.
+where w̄ is the target network, held fixed. (Hallak & Mannor, 2017; Gelada & Bellemare, 2019.) At the fixed point the
+flow equation holds for every direction in which the network can change, on a truncated log, too.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from average_dice.resampling import Resample
 class COPTD(TrainedEstimator):
     """COP-TD: a network for the ratio that balances the flow of states, with a target network.
 
-    τ, the rate of the target network, is `target_rate`.
+    τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably.
     """
 
     hidden: tuple[int, ...] = (256, 256)
@@ -113,7 +113,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, MLP]:
-    """The semi-gradient, and the target network after its step."""
+    """The semi-gradient, and the updated target network."""
     gradient = jax.grad(loss)(network, target, *minibatches, settings["start"])
     return gradient, soft_update(target, network, settings["target_rate"])
 

@@ -1,10 +1,10 @@
-"""COP-TD on features: the flow of states through the log, solved at once.
+"""COP-TD on features: the flow of states through the log, in closed form.
 
     E_D[φ(s) w(s)] = γ E_D[m ρ φ(s′) w(s)] / E_D[ρ] + (1 − γ) E[φ(s₀)],        w = φᵀθ
 
 the discounted form (Gelada & Bellemare, 2019) of COP-TD (Hallak & Mannor, 2017). It holds on a truncated log, too: the
 state after a truncation is an arrival like any other. (As a regression of w(s_t) on γρ_{t−1}w(s_{t−1}) over the logged
-states, a form often seen, it would treat truncation as termination.)
+states, a common form, it would treat truncation as termination.)
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ class COPTDFeatures(Estimator):
     """COP-TD on features: the ratio that balances the flow of states, in closed form.
 
     On `num_features` Fourier features of the state with penalty `ridge`.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2

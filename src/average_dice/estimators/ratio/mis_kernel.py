@@ -1,11 +1,11 @@
 """Marginalised importance sampling with a kernel loss (Liu, Li, Tang & Zhou, 2018): the ratio of states.
 
-For the true ratio w the flow of the log balances against every test function f:
+For the true ratio w the flow equation holds for every test function f:
 
     L(w, f) = E_D[w(s) (f(s) − γ m ρ f(s′))] − (1 − γ) E[f(s₀)] = 0
 
 The loss is max_f L(w, f)² over the unit ball of a reproducing kernel Hilbert space. With w and f on Fourier features of
-the kernel it is the square of a vector that is linear in the coefficients of w: least squares, solved at once. ρ is
+the kernel it is the square of a vector that is linear in the coefficients of w: least squares, in closed form. ρ is
 divided by its mean over the log, as for COP-TD.
 """
 
@@ -27,6 +27,7 @@ class KernelMIS(Estimator):
     """Marginalised importance sampling with a kernel loss: the ratio of states, in closed form.
 
     w and f on `num_features` Fourier features of the state, of the median-heuristic kernel; `ridge` penalises w.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2

@@ -1,6 +1,6 @@
 """Minimax weight learning with a kernel loss (Uehara, Huang & Jiang, 2020): the ratio of states and actions.
 
-For the true ratio ζ the flow of the log balances against every test function f of pairs:
+For the true ratio ζ the flow equation holds for every test function f of state and action:
 
     L(ζ, f) = E_D[ζ(s,a) (f(s,a) − γ m f(s′,π))] − (1 − γ) E[f(s₀,π)] = 0,      f(s,π) = E_{a∼π}[f(s,a)]
 
@@ -27,6 +27,7 @@ class KernelMWL(Estimator):
     """Minimax weight learning with a kernel loss: the ratio of states and actions, in closed form.
 
     ζ and f on `num_features` Fourier features of pairs, of the median-heuristic kernel; `ridge` penalises ζ.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2

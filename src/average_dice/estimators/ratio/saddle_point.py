@@ -6,12 +6,12 @@ With f(x) = x²/2, Q over pairs, ζ the ratio of pairs and λ a number,
                      + α_Q E_D[f(Q)] − α_ζ E_D[f(ζ)]
 
 (Yang, Nachum, Dai, Li & Schuurmans, 2020.) In the literature g = 1: λ pulls the sum of ζ to one, which is wrong where
-episodes terminate. By default g = (1 − γm)/(1 − γ), for which E_D[ζ g] = 1 holds on any log. All of it needs π but not
-μ, and estimates the whole of J. The network for Q gives (1 − γ) Q.
+episodes terminate. By default g = (1 − γm)/(1 − γ), for which E_D[ζ g] = 1 holds on any log. The methods need π but not
+μ, and estimate all of J. The network for Q gives (1 − γ) Q.
 
-Players that descend and ascend at the same time circle around the saddle, and momentum drives them outwards: with plain
-Adam, MWL and MQL never settle and the others hardly. So each takes an optimistic step, along 2 g_t − g_{t−1}
-(Daskalakis, Ilyas, Syrgkanis & Zeng, 2018), by Adam without momentum, and what is reported is their running average.
+Simultaneous descent and ascent circles around the saddle point, and momentum drives it away: with plain Adam, MWL and
+MQL never converge, and the others hardly. So each player takes an optimistic step, along 2 g_t − g_{t−1} (Daskalakis,
+Ilyas, Syrgkanis & Zeng, 2018), by Adam without momentum, and the result is a running average of the parameters.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,13 +47,13 @@ def flow_goal(problem: Problem) -> Rows:
 
 
 def unit_goal(problem: Problem) -> Rows:
-    """g = 1, the literature's."""
+    """g = 1, as in the literature."""
     return np.ones(problem.dataset.num_transitions)
 
 
 @dataclass(frozen=True)
 class Game:
-    """What tells the six methods apart: α_Q, α_ζ, α_R, whether ζ is a square (ζ ≥ 0) and whether λ plays."""
+    """How the six methods differ: α_Q, α_ζ, α_R, whether ζ is a square (ζ ≥ 0), and whether λ is learnt."""
 
     alpha_q: float
     alpha_zeta: float
@@ -75,7 +75,7 @@ class SaddlePoint(TrainedEstimator):
     hidden: tuple[int, ...] = (256, 256)
     learning_rate: float = 1e-4
     batch_size: int = 512
-    average_rate: float = 0.002
+    average_rate: float = 0.002  # averages over about the last 500 steps
     num_steps: int = 2_000
     num_checkpoints: int = 30
 
@@ -222,10 +222,10 @@ def zeta(players: Players, inputs: Float[Array, "row input"], settings: dict[str
 def objective(
     players: Players, rows: dict[str, Array], starts: dict[str, Array], settings: dict[str, Array]
 ) -> Float[Array, ""]:
-    """The objective above; `rows` and `starts` with π's actions and their weights."""
+    """The objective above; `rows` and `starts` have actions of π and their weights."""
     scale = 1 / settings["start"]  # the network gives (1 − γ) Q
     inputs = [rows["x"], _flat(rows["after"]), _flat(starts["x"])]
-    outputs = jax.vmap(players["q"])(jnp.concatenate(inputs))  # one long batch: one matrix product a layer, not three
+    outputs = jax.vmap(players["q"])(jnp.concatenate(inputs))  # one long batch: one matrix product per layer, not three
     q, after, start = jnp.split(outputs, np.cumsum([len(part) for part in inputs])[:-1])
     q = scale * q
     q_after = scale * jnp.sum(rows["after_weight"] * after.reshape(rows["after_weight"].shape), axis=1)
@@ -268,9 +268,9 @@ def _at_checkpoint(
     starts_seen: Sample | None,
     settings: dict[str, Array],
 ) -> tuple[Array, Array, Array]:
-    """ζ on the rows, E[q(s₀,π)] over the starts that each copy sees, and the objective on the whole log.
+    """ζ on the rows, E[q(s₀,π)] over the starts of each copy, and the objective on the whole log.
 
-    The objective is that of one of π's actions at each state where they were drawn.
+    If actions were sampled, the objective uses one of them at each state.
     """
     after, after_weight = pick(rows["after"], rows["after_weight"], jax.random.key(0))
     whole = {**rows, "after": after, "after_weight": after_weight}

@@ -1,10 +1,10 @@
 """SR-DICE (Fujimoto, Meger & Precup, 2021): the ratio as a linear function of features, by their successor features.
 
-1. An encoder φ(s, a) from which next state (weight 1), action (1) and reward (0.1) can be read off linearly.
-2. Successor features by TD, as many outputs as φ has:  ψ(s,a) = (1 − γ) φ(s,a) + γ m E_π[ψ(s′,a′)].
+1. An encoder φ(s, a) that predicts next state (weight 1), action (1) and reward (0.1) linearly.
+2. Successor features by TD, one for each output of φ:  ψ(s,a) = (1 − γ) φ(s,a) + γ m E_π[ψ(s′,a′)].
 3. ζ = uᵀφ with u = argmin ½ E_D[(uᵀφ)²] − uᵀ E[ψ(s₀,π)]: linear, so solved, and Ĵ = E_D[ζ r].
 
-It needs π but not μ, and estimates the whole of J.
+It needs π but not μ, and estimates all of J.
 """
 
 from collections.abc import Sequence
@@ -161,7 +161,7 @@ class SRDICE(TrainedEstimator):
 def encoder_update(
     networks: dict[str, MLP], memory: Array, minibatches: tuple[dict[str, Array]], settings: Any, key: jax.Array
 ) -> tuple[dict[str, MLP], Array]:
-    """The gradient of the losses of reading off next state, action and reward."""
+    """The gradient of the losses of predicting next state, action and reward."""
     (rows,) = minibatches
 
     def loss(networks: dict[str, MLP]) -> Array:
@@ -187,7 +187,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, dict[str, Any]]:
-    """The semi-gradient of the successor features, and their target network after its step."""
+    """The semi-gradient of the successor features, and their updated target network."""
     (rows,) = minibatches
     target, encoder = memory["target"], memory["encoder"]
     after, after_weight = pick(rows["after"], rows["after_weight"], key)

@@ -1,8 +1,8 @@
 """Targets of Average-DICE: which function of which inputs is regressed, and how the ratio w follows from it.
 
     label on state                  f(s) ≈ E[y | s]            w = c f           the paper
-    ratio on state                  f(s) ≈ E[c y | s]          w = f             a scale that does not move with γ
-    product on state and step       f(s, t) ≈ E[∏ρ | s, t]     w = c γᵗ f        the discount is known, and not learnt
+    ratio on state                  f(s) ≈ E[c y | s]          w = f             a scale that does not depend on γ
+    product on state and step       f(s, t) ≈ E[∏ρ | s, t]     w = c γᵗ f        the discount is not learnt
 
 with c = (n/K)(1 − γ).
 """
@@ -18,10 +18,10 @@ from average_dice.problem import Problem, Rows
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is regressed on what: w = exp(log_row_scale) · f(inputs) with f learnt from exp(log_target).
+    """Inputs and targets: w = exp(log_row_scale) · f(inputs), with f learnt from exp(log_target).
 
-    `state_scale` is the row scale where that is one number, and the inputs are the states. `weights` of the rows in
-    the squared error; None if all count the same.
+    `state_scale` is the row scale if it is one number and the inputs are the states. `weights` are those of the rows in
+    the squared error; None if they are equal.
     """
 
     inputs: Float[np.ndarray, "transition input"]
@@ -35,13 +35,13 @@ TargetRule = Callable[[Problem, Rows, Rows], Targets]  # (problem, log product, 
 
 
 def label_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f moves with γ and with the length of episodes."""
+    """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f depends on γ and on the length of episodes."""
     scale = np.full(len(log_product), np.log(problem.scale))
     return Targets(problem.dataset.observation, log_product + log_discount, scale, problem.scale)
 
 
 def ratio_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """f(s) ≈ E[c y | s] and w = f: targets with a mean near 1, whatever γ."""
+    """f(s) ≈ E[c y | s] and w = f: targets with a mean near 1 for every γ."""
     log_target = np.log(problem.scale) + log_product + log_discount
     return Targets(problem.dataset.observation, log_target, np.zeros(len(log_product)), 1.0)
 
@@ -53,9 +53,9 @@ def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount:
 
 
 def weighted_product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
-    """The same, with rows that weigh γᵗ in the squared error, as they do in the value.
+    """The same, with rows weighted by γᵗ in the squared error, as in the value.
 
-    The variance of products grows with every step: unweighted, the last steps alone would choose the ridge.
+    The variance of products grows with every step: without weights, the last steps alone would determine the ridge.
     """
     targets = product_on_state_and_step(problem, log_product, log_discount)
     return replace(targets, weights=problem.discount**problem.dataset.step)

@@ -1,1 +1,1 @@
-"""Value methods: they learn what π earns from a state (or pair)."""
+"""Value methods: they learn the value of states (or states and actions) under π."""

@@ -3,7 +3,7 @@
     minimise ½ E[(q(s,a) − (1 − γ) r − γ m q̄(s′,π))²],      q̄ ← q̄ + τ (q − q̄),      Ĵ = E[q(s₀,π)]
 
 The network's output is (1 − γ) Q, an average of rewards, and does not grow with γ. It needs π but not μ, and estimates
-the whole of J. (Fujimoto, Meger & Precup, 2021, call it deep TD.)
+all of J. (Fujimoto, Meger & Precup, 2021, call it deep TD.)
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from average_dice.resampling import Resample
 class DeepTD(TrainedEstimator):
     """Deep TD: a network for q(s, a), semi-gradient updates, a target network.
 
-    τ, the rate of the target network, is `target_rate`.
+    τ, the rate of the target network, is `target_rate`: a larger one learns faster, and less stably.
     """
 
     hidden: tuple[int, ...] = (256, 256)
@@ -103,7 +103,7 @@ def update_step(
     settings: dict[str, Array],
     key: jax.Array,
 ) -> tuple[MLP, MLP]:
-    """The semi-gradient, and the target network after its step."""
+    """The semi-gradient, and the updated target network."""
     (rows,) = minibatches
     after, weight = pick(rows["after"], rows["after_weight"], key)
     rows = {**rows, "after": after, "after_weight": weight}

@@ -1,9 +1,9 @@
-"""ETD(0), linear: temporal differences weighted by emphasis, so that off-policy data cannot make them diverge.
+"""ETD(0), linear: TD errors weighted by emphasis, so that off-policy data cannot make it diverge.
 
     F_t = γ ρ_{t−1} F_{t−1} + 1,      E[F ρ φ(s) (φ(s) − γ m φ(s′))ᵀ] θ = (1 − γ) E[F ρ φ(s) r]
 
-the fixed point of the updates of Sutton, Mahmood & White (2016), solved. It learns the value of states, needs π and
-μ at the logged actions alone, and estimates the whole of J.
+the fixed point of the updates of Sutton, Mahmood & White (2016), in closed form. It learns the value of states, needs π
+and μ at the logged actions only, and estimates all of J.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ class EmphaticTD(Estimator):
     """Emphatic TD for v(s), in closed form.
 
     On `num_features` Fourier features of the state with penalty `ridge`.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     num_features: int = 300

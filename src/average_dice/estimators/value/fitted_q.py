@@ -1,16 +1,16 @@
-"""Fitted Q evaluation on features: ridge regression after ridge regression, each on the targets of the last.
+"""Fitted Q evaluation on features: repeated ridge regression, each on targets from the one before.
 
-    q_{k+1} = argmin_q E[(q(s,a) − (1 − γ) r − γ m v̄_k(s′))²] + λ ‖θ‖²,      v̄_k = E_π[q_k] within what rewards allow
+    q_{k+1} = argmin_q E[(q(s,a) − (1 − γ) r − γ m v̄_k(s′))²] + λ ‖θ‖²,      v̄_k = E_π[q_k], clipped to the bounds
 
-(Le, Voloshin & Yue, 2019.) Without the bound the iteration may diverge: regression and bootstrapping work against each
-other away from the data. It needs π but not μ, and estimates the whole of J.
+(Le, Voloshin & Yue, 2019.) Without the bounds the iteration may diverge, because bootstrapped values are extrapolated.
+It needs π but not μ, and estimates all of J.
 
-Where no value reaches its bound, the limit is the solution of a linear system, that of LSTD-Q. Where some do, the bound
-replaces v there, and the limit solves the bounded equations. Where these do not converge, the iteration goes on from
-their last solution.
+If no value reaches a bound, the limit is the solution of a linear system, that of LSTD-Q. If some do, the bound
+replaces v there, and the limit solves the bounded equations. If these do not converge, the iteration starts from their
+last solution.
 
-The bounds are those of the logged rewards, and 0 if an episode of the log terminated: a policy that would terminate
-where the log never does is evaluated as if it went on.
+The bounds are those of the logged rewards, and 0 if an episode of the log terminated. If the log has no termination, a
+policy that would terminate is evaluated as if it continued.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from average_dice.models.linear_systems import LinearSystem
 from average_dice.problem import Problem
 from average_dice.resampling import Resample, RowSums
 
-CONVERGED = 1e-5  # of the range of rewards; times 1 − γ, since as many changes of that size may follow as 1 / (1 − γ)
+CONVERGED = 1e-5  # relative to the range of rewards; times 1 − γ, since about 1 / (1 − γ) such changes may follow
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class FittedQ(Estimator):
     """Fitted Q evaluation: repeated regression, with targets kept within what rewards allow.
 
     On `num_features` Fourier features with penalty `ridge`, until it converges or for `max_iterations`.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2
 
     num_features: int = 200
     ridge: float = 1e-3
-    max_iterations: int = 2_000
+    max_iterations: int = 2_000  # limits the cost if the values do not converge
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         features = LoggedStateActions.of(problem, self.num_features, key)

@@ -1,8 +1,8 @@
-"""LSTD-Q: the fixed point of off-policy TD on features, solved at once.
+"""LSTD-Q: the fixed point of off-policy TD on features, in closed form.
 
     E[φ(s,a) (φ(s,a) − γ m φ(s′,π))ᵀ] θ = (1 − γ) E[φ(s,a) r],       φ(s,π) = E_{a∼π}[φ(s,a)]
 
-(Lagoudakis & Parr, 2003.) It needs π but not μ. It bootstraps after truncation, and so estimates the whole of J.
+(Lagoudakis & Parr, 2003.) It needs π but not μ. It bootstraps after truncation, and so estimates all of J.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from average_dice.resampling import Resample, RowSums
 class LSTDQ(Estimator):
     """LSTD-Q: the fixed point of off-policy TD for q(s, a), in closed form.
 
-    On `num_features` Fourier features with penalty `ridge`; the values are kept within what rewards allow.
+    On `num_features` Fourier features with penalty `ridge`; values are clipped to the bounds of the rewards.
+    More features and a smaller ridge have less bias, and more variance and cost.
     """
 
     revision = 2

@@ -1,4 +1,4 @@
-"""Presets: how much of each experiment is run, as TOML files that a person can read, copy and change."""
+"""Presets: the size of each experiment, as TOML files that users can read, copy and change."""
 
 import tomllib
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ OTHERS = "others"  # in `steps`: all other methods that train
 
 
 def load_plan(preset: str | Path, experiment: Experiment[P]) -> P:
-    """The plan of an experiment in a shipped preset or in a file of one's own. Errors name the field."""
+    """The plan of an experiment in a shipped preset or in your own file. Errors name the field."""
     section = experiment.name
     try:
         content = tomllib.loads(_text(preset))
@@ -58,7 +58,7 @@ def _text(preset: str | Path) -> str:
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
-    """The value in the form that the plan wants."""
+    """The value in the form that the plan needs."""
     if kind is int:
         return _count(name, value)
     if kind is float:

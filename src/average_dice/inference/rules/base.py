@@ -1,8 +1,8 @@
-"""A rule: one number, its limits and the reason for them, what to say beyond a limit, and what to do about it.
+"""A rule: one number, its limits and the reason for them, the message beyond a limit, and the remedy.
 
     ok  →  weak  →  not supported
 
-A rule without limits shows its number and judges nothing. A number that is not finite (0 / 0) counts as a fault.
+A rule without limits only shows its number. A number that is not finite (0 / 0) is beyond the limit.
 """
 
 import math
@@ -20,8 +20,8 @@ WEAK: Status = "weak"
 NOT_SUPPORTED: Status = "not supported"
 INFO: Status = "info"
 
-# Standard errors. All of 140 sound logs of exact MDPs stay below 5 (a test), logs of the seven tasks below 3.5: what
-# reaches 5 is not there by chance. See docs/trust.md.
+# Standard errors. All of 140 sound logs of exact MDPs stay below 5 (a test), logs of the seven tasks below 3.5: a
+# distance of 5 is not chance. See docs/trust.md.
 SIGNIFICANT = 5.0
 STANDARD_ERRORS = "{:g} standard errors"
 PERCENT = "{:.0%}"
@@ -29,7 +29,7 @@ PERCENT = "{:.0%}"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What rules read: the estimate that is judged (None without one), the diagnostics, and the number of episodes."""
+    """The inputs of rules: the estimate (None without one), the diagnostics, and the number of episodes."""
 
     estimate: Estimate | None
     diagnostics: Diagnostics
@@ -87,13 +87,13 @@ def below(number: float, unit: str = "{:g}") -> Limit:
 
 
 def always(fault: str, good: str) -> Limit:
-    """Every number is beyond it: a rule fires as soon as its number is significant."""
+    """Every number is beyond it: the rule fires if its number is significant."""
     return Limit(-math.inf, operator.ge, fault, good)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The two limits of a rule (either may be absent), and why they lie there.
+    """The two limits of a rule (either may be absent), and the reason for them.
 
     `significance`: a diagnostic in standard errors. Where it is below `SIGNIFICANT` the number is noise, and no fault.
     """
@@ -105,7 +105,7 @@ class Limits:
 
     @property
     def good(self) -> str:
-        """In words, the values that no limit objects to."""
+        """In words, the values within all limits."""
         return next(limit.good for limit in (self.weak, self.not_supported) if limit is not None)
 
     def status(self, number: float, evidence: Evidence) -> Status:

@@ -1,4 +1,4 @@
-"""Is the estimate itself plausible: after truncation, on held-out episodes, and by two ways to it?"""
+"""Is the estimate itself plausible: after truncation, on held-out episodes, and by two different methods?"""
 
 import math
 import operator
@@ -23,13 +23,13 @@ LARGEST_SHOWN = 1e3  # standard deviations: further digits mean nothing
 
 
 def _width(evidence: Evidence) -> float | None:
-    """Of the interval."""
+    """The width of the interval."""
     found = evidence.estimate
     return None if found is None or found.lower is None or found.upper is None else found.upper - found.lower
 
 
 def _width_above_least(evidence: Evidence) -> float | None:
-    """Where all rewards are the same, an interval without width is right, unless they are all 0."""
+    """If all rewards are equal, an interval without width is right, unless they are all 0."""
     estimate, width, reward_range = evidence.estimate, _width(evidence), evidence.diagnostics.reward_range
     if estimate is None or width is None:
         return None

@@ -1,4 +1,4 @@
-"""Is the log what an estimate takes it for: independent, similar episodes, with rewards that are all real?"""
+"""Does the log meet the assumptions: independent, identically distributed episodes, and plausible rewards?"""
 
 from average_dice.inference.rules.base import (
     PERCENT,

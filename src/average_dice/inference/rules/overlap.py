@@ -1,4 +1,4 @@
-"""Does the log hold enough of what the policy does?
+"""Does the log have enough data on the policy's actions?
 
 The weight of an episode is g = (1 − γ) Σ γᵗ W_t / c_t, with W the cumulative importance weights over their mean at
 that step and c the uncensored share of episodes (see `diagnostics`).

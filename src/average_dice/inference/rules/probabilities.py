@@ -1,7 +1,7 @@
-"""Are the recorded probabilities right, and does the log show what the policy does?
+"""Are the recorded probabilities right, and does the log have the policy's actions?
 
 Under μ the importance ratio ρ = π(a|s) / μ(a|s) has the mean 1 at every state and step. An action that π takes and μ
-never takes is missing from that mean. Only wrong probabilities raise it above 1.
+never takes lowers that mean. Only wrong probabilities raise it above 1.
 """
 
 import operator
@@ -103,7 +103,7 @@ def _more_excess(evidence: Evidence) -> bool:
 
 
 def _shown_balance(evidence: Evidence) -> str:
-    """With the larger mass, where it is more than noise."""
+    """With the larger mass, if it is significant."""
     distance = evidence.fill("{balance:.1f} standard errors from 1")
     if evidence.diagnostics.balance is None or evidence.diagnostics.balance < SIGNIFICANT:
         return distance

@@ -1,4 +1,4 @@
-"""What would help. Several rules share these words, so that a verdict says each of them once."""
+"""Remedies that several rules share. A verdict gives each of them once."""
 
 MORE_EPISODES = "log more episodes"
 LONGER_EPISODES = "log longer episodes, or choose a smaller discount"

@@ -1,4 +1,4 @@
-"""Misleading logs: each has a policy, a discount and an exactly known value, and invites a wrong estimate.
+"""Misleading logs: each has a policy, a discount and an exactly known value, and leads to a wrong estimate.
 
 `LOGS` holds them by name. An estimator is *confidently wrong* on one if its verdict is "supported" while the truth lies
 outside of the interval by more than half of its half-width. To add one, add it to the `LOGS` of the file of its kind.

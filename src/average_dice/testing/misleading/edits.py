@@ -21,7 +21,7 @@ def always_terminated(columns: Columns, generator: np.random.Generator) -> Colum
 
 
 def copies(num: int, noise: float) -> Edit:
-    """Every episode is there `num` times, with noise on its rewards."""
+    """Every episode is repeated `num` times, with noise on its rewards."""
 
     def edit(columns: Columns, generator: np.random.Generator) -> Columns:
         count = columns["episode"].max() + 1

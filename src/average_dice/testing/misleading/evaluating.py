@@ -1,4 +1,4 @@
-"""What the recommended estimator says of a misleading log, and whether it is confidently wrong."""
+"""The recommended estimate on a misleading log, and whether it is confidently wrong."""
 
 import time
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from average_dice.evaluation import Evaluation, evaluate
 from average_dice.testing.misleading.log import LogWithTruth, MisleadingLog
 
-# For intervals by the bootstrap: few, because there are many logs.
+# Bootstrap resamples for the intervals: few, because there are many logs.
 NUM_RESAMPLES = 25
 
 Row = dict[str, Any]

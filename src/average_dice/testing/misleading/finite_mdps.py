@@ -1,6 +1,6 @@
-"""Finite MDPs with hidden states, whose values are known exactly: a hidden step, a hidden context, a hidden memory.
+"""Finite MDPs with hidden states and exactly known values: a hidden step, a hidden context, a hidden memory.
 
-States that share an observation cannot be told apart in the log, but π and the rewards of the MDP are exact:
+States that share an observation are identical in the log, but the value of π in the MDP is exact:
 
     J(π) = (1 − γ) p₀ᵀ (I − γ P)⁻¹ r
 """
@@ -23,7 +23,7 @@ RewardNoise = Callable[[np.random.Generator, np.ndarray, np.ndarray], np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class HiddenStateMDP:
-    """A finite MDP whose states need not be observed.
+    """A finite MDP with states that need not be observed.
 
     - `transition`: P[s, a, s′]. A row may sum to less than one: the rest is the probability of termination.
     - `target`: the same for states that share an observation.
@@ -70,7 +70,7 @@ class HiddenStateMDP:
 
     @property
     def policy(self) -> CategoricalPolicy:
-        """π. It recognises a state by the first columns of its observation, even if an edit added more."""
+        """π. It depends on the first columns of the observation only, even if an edit added more."""
         known = self.observation_table[:-1]
         table = np.zeros((len(known), self.target.shape[1]))
         table[self.observation_index] = self.target
@@ -85,7 +85,7 @@ class HiddenStateMDP:
         return CategoricalPolicy(of_nearest)
 
     def sample(self, num_episodes: int, seed: int, first: Int[np.ndarray, " episode"] | None = None) -> Columns:
-        """The columns of a log of μ, all episodes advanced together, step by step."""
+        """The columns of a log of μ, sampled step by step for all episodes."""
         generator = np.random.default_rng(seed)
         end = len(self.start)
         outcomes = np.concatenate([self.transition, 1 - self.transition.sum(axis=2, keepdims=True)], axis=2)
@@ -123,7 +123,7 @@ class HiddenStateMDP:
 
     def play(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episode"]:
         """(1 − γ) Σ γᵗ r_t of episodes of π, until γᵗ is negligible."""
-        long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))
+        long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))  # 1e-6: far below the sampling error
         own = replace(self, behaviour=self.target, recorded=self.target, truncated_on_arrival=None, truncations=(long,))
         return discounted_returns(own.sample(num_episodes, seed), self.discount)
 
@@ -173,7 +173,7 @@ def hidden_step(
 
 
 def one_state(reward: ArrayLike, target: ArrayLike, behaviour: ArrayLike, **settings: Any) -> HiddenStateMDP:
-    """One state, in which actions only pay."""
+    """One state, in which actions differ only in their rewards."""
     return hidden_step(np.atleast_2d(np.asarray(reward, float)), target, behaviour, **settings)
 
 

@@ -115,7 +115,7 @@ def first_choice_decides(seed: int) -> LogWithTruth:
 
 
 def one_action_an_episode(seed: int) -> LogWithTruth:
-    """μ draws one action for the whole episode and records ½ at every step."""
+    """μ samples one action for the whole episode and records ½ at every step."""
     mdp = repeating_pays(target=in_every_state([0.5, 0.5], 4), behaviour=in_every_state([0.5, 0.5], 4))
     fixed = [
         replace(mdp, behaviour=in_every_state(action, 4), start=np.array([0.5 * action[0], 0.5 * action[1]] * 2))

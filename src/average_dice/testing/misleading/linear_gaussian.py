@@ -1,4 +1,4 @@
-"""A linear-Gaussian process: continuous states and actions, with rewards whose means are known in closed form.
+"""A linear-Gaussian process: continuous states and actions, with mean rewards in closed form.
 
     s′ = keep · s + push · a + N(0, noise²),      a ~ N(bias + gain · s, std²)
 
@@ -96,7 +96,7 @@ class LinearGaussianMDP:
     @property
     def truth(self) -> float:
         """J(π)."""
-        num_steps = int(np.ceil(np.log(1e-14) / np.log(self.discount)))
+        num_steps = int(np.ceil(np.log(1e-14) / np.log(self.discount)))  # 1e-14: rounding
         (centre, spread), act, total = self.start, self.target, 0.0
         moves = self.keep + self.push * act.gain
         for step in range(num_steps):
@@ -115,9 +115,9 @@ class LinearGaussianMDP:
         return GaussianPolicy(lambda observations: act.bias + act.gain * observations[:, :1], [np.log(act.std)])
 
     def sample(self, num_episodes: int, seed: int, first: Int[np.ndarray, " episode"] | None = None) -> Columns:
-        """The columns of a log of μ. First states are always drawn: `first` must be None."""
+        """The columns of a log of μ. First states are always sampled: `first` must be None."""
         if first is not None:
-            raise ValueError("a LinearGaussianMDP draws its first states; leave `first` out")
+            raise ValueError("a LinearGaussianMDP samples its first states; leave `first` out")
         generator = np.random.default_rng(seed)
         act, recorded = self.behaviour, self.recorded or self.behaviour
         state = generator.normal(*self.start, num_episodes)
@@ -146,6 +146,6 @@ class LinearGaussianMDP:
 
     def play(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episode"]:
         """(1 − γ) Σ γᵗ r_t of episodes of π, until γᵗ is negligible."""
-        long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))
+        long = int(np.ceil(np.log(1e-6) / np.log(self.discount)))  # 1e-6: far below the sampling error
         own = replace(self, behaviour=self.target, recorded=None, clip=None, truncation=long)
         return discounted_returns(own.sample(num_episodes, seed), self.discount)

@@ -13,12 +13,12 @@ from average_dice.policies import Policy
 Columns = dict[str, Any]  # an array for each name
 Edit = Callable[[Columns, np.random.Generator], Columns]
 
-MOST_ATTEMPTS = 2_000
+MOST_ATTEMPTS = 2_000  # limits the time: a condition that is met less often is an error in the log's definition
 
 
 @runtime_checkable
 class Process(Protocol):
-    """A process with a known value: it can be logged, and played by the target policy."""
+    """A process with a known value, which can be logged under μ and run under π."""
 
     @property
     def discount(self) -> float:
@@ -36,7 +36,7 @@ class Process(Protocol):
         ...
 
     def sample(self, num_episodes: int, seed: int, first: Int[np.ndarray, " episode"] | None = None) -> Columns:
-        """The columns of a log of μ. `first` are the states at step 0; they are drawn if None."""
+        """The columns of a log of μ. `first` are the states at step 0; they are sampled if None."""
         ...
 
     def play(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episode"]:
@@ -46,7 +46,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LogWithTruth:
-    """A log, the question asked of it, the exact answer, and the process that the answer is about."""
+    """A log with a policy and a discount, the exact value, and the process that it is the value of."""
 
     dataset: LoggedDataset
     policy: Policy
@@ -60,7 +60,7 @@ class MisleadingLog:
     """A kind of misleading log, made from a seed.
 
     - `what`: what misleads, in a few words.
-    - `visible`: the log and the policy hold a trace of it, which a check or an estimator could use.
+    - `visible`: the log and the policy have a trace of it, which a check or an estimator could use.
     """
 
     name: str

@@ -16,7 +16,7 @@ def useless(columns: Columns, generator: np.random.Generator) -> np.ndarray:
 
 
 def repeated(columns: Columns, generator: np.random.Generator) -> np.ndarray:
-    """Every column twice more."""
+    """Two more copies of every column."""
     return np.hstack([columns["observation"]] * 2)
 
 

@@ -1,4 +1,4 @@
-"""Selection: the log does not hold the episodes, or the ends of episodes, that the policy will meet.
+"""Selection: the log lacks episodes, or ends of episodes, that the policy will have.
 
 Failures are truncated, short episodes are left out, episodes repeat each other, or start elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Missing support: π acts, or arrives, where the log has no data.
+"""Missing support: π takes actions, or reaches states, without data in the log.
 
 No method knows what happens there. A check must notice it from the policy and the observations.
 """

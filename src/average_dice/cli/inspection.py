@@ -1,0 +1,92 @@
+"""The commands that show what there is: validate shows a log, estimators lists the methods."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from average_dice.cli.app import Logs, app, make_console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from average_dice.data import LoggedDataset
+
+LEGEND = (
+    "★ recommended",
+    "needs: π, μ: probabilities of the logged actions under the target and the behaviour policy. policy: a policy "
+    "object, which gives π for any action.",
+    "learns: q(s, a), v(s): values. w(s), ζ(s, a): density ratios. v(s, t): mean product of importance ratios.",
+)
+WIDEST_NEEDS = 9  # characters: longer cells wrap, so that the table fits into 80 columns
+
+
+@app.command()
+def validate(data: Logs) -> None:
+    """Checks a log. Prints every problem with its remedy, or a summary of a valid log.
+
+    Example: `average-dice validate log.parquet`
+    """
+    from rich.table import Table
+
+    from average_dice.data import read_dataset
+
+    table = Table(show_header=False)
+    for name, value in _summary(read_dataset(*data)):
+        table.add_row(name, value)
+    console = make_console()
+    console.print(table)
+    console.print("The log is valid.", style="green")
+
+
+def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
+    import numpy as np
+
+    terminated = int(log.terminated.sum())
+    yield "transitions", f"{log.num_transitions:,}"
+    yield "episodes", f"{log.num_episodes:,}, {terminated:,} terminated, {log.num_episodes - terminated:,} truncated"
+    yield "length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"
+    yield "observations", f"{log.observation.shape[1]} dimensions"
+    if log.is_discrete:
+        yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
+    else:
+        yield "actions", f"continuous, {log.action.shape[1]} dimensions"
+    yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
+    yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
+    yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"
+    yield "sha256", log.sha256[:32] + "\n" + log.sha256[32:]
+    yield from ((f"metadata: {name}", str(value)) for name, value in log.metadata.items())
+
+
+@app.command()
+def estimators() -> None:
+    """Lists the estimators by family, with what each needs and learns, and its paper.
+
+    Example: `average-dice estimators`
+    """
+    console = make_console()
+    console.print(_estimators_table())
+    for line in LEGEND:
+        console.print(line, style="dim")
+
+
+def _estimators_table() -> "Table":
+    """One group of rows for each family."""
+    from rich.table import Column, Table
+
+    from average_dice.estimators import RECOMMENDED, REGISTRY
+
+    columns = (
+        Column("estimator", no_wrap=True),
+        Column("needs", max_width=WIDEST_NEEDS),
+        Column("learns", no_wrap=True),
+        Column("paper"),
+    )
+    table = Table(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for family in dict.fromkeys(entry.family for entry in REGISTRY.values()):
+        table.add_row()
+        table.add_row(family, style="bold")
+        for name, entry in REGISTRY.items():
+            if entry.family == family:
+                label = f"{name} ★" if name == RECOMMENDED else name
+                table.add_row(label, entry.needs, entry.learns, entry.paper)
+    table.add_row()
+    return table
