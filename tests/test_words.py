@@ -12,8 +12,7 @@ from average_dice.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".html", ".toml"))
-# To be switched on when they are rewritten: [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS: list[Path] = []
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 class Word(NamedTuple):

@@ -6,7 +6,7 @@ The description of an estimator is the first line of the docstring of what makes
 import re
 from pathlib import Path
 
-from average_dice.estimators import RECOMMENDED, REGISTRY
+from average_dice.estimators import RECOMMENDED, REGISTRY, is_baseline
 from average_dice.experiments.summaries import markdown_table
 from average_dice.files import write_text_whole
 
@@ -33,12 +33,25 @@ def short_table() -> str:
     )
 
 
+ON_TRUNCATED_LOGS = {
+    "whole": "all of J",
+    "truncated": "the part before truncation",
+    "flow": "that part, flow-normalised",
+    "held": "that part, the last steps weighted up",
+}
+
+
+def estimated(name: str) -> str:
+    """What the method estimates on a truncated log."""
+    return "the value of μ" if is_baseline(name) else ON_TRUNCATED_LOGS[REGISTRY[name].estimates]
+
+
 def long_table() -> str:
     """For docs/estimators.md: all that the registry says."""
     return markdown_table(
-        ("estimator", "family", "what it is", "needs", "learns", "paper"),
+        ("estimator", "family", "what it is", "needs", "learns", "on a truncated log", "paper"),
         (
-            (label(name), entry.family, description(name), entry.needs, entry.learns, entry.paper)
+            (label(name), entry.family, description(name), entry.needs, entry.learns, estimated(name), entry.paper)
             for name, entry in REGISTRY.items()
         ),
     )

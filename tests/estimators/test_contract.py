@@ -17,6 +17,7 @@ from average_dice.estimators import (
     FittedQ,
     MarginalisedDoublyRobust,
     prepared_once,
+    registry,
 )
 from average_dice.models import Fitted, HeldOut, IncrementalLinear, MLPRegression, RatioModel
 from average_dice.testing.exact_mdps import early_termination, random_mdp, tiny, truncated
@@ -133,3 +134,29 @@ def test_what_the_incremental_form_converges_to():
     few = replace(AverageDICE.incremental(), model=IncrementalLinear(num_passes=2)).fit(problem, key=KEY)
     assert np.abs(learnt - solved).max() < 0.03
     assert np.abs(learnt - solved).max() < 0.2 * np.abs(few.ratio(np.eye(5)) - solved).max()
+
+
+def test_a_registered_class_has_its_short_path_without_further_lines(monkeypatch):
+    class Mine(FittedQ):
+        """Not listed in `estimators/__init__.py`."""
+
+    with pytest.raises(AttributeError):
+        _ = ad.estimators.Mine
+    monkeypatch.setattr(registry, "Mine", Mine, raising=False)
+    assert ad.estimators.Mine is Mine
+
+
+def test_the_reason_for_no_overlap_is_the_right_one():
+    """π never takes the second action of any episode: the first actions are possible, the whole episodes are not."""
+    log = early_termination().sample(30, seed=0)
+    long = np.flatnonzero(log.lengths > 1)
+    log = log.select_episodes(long)
+    second = replace(log, target_log_prob=np.where(log.step == 1, -np.inf, 0.0))
+    first = replace(log, target_log_prob=np.where(log.step == 0, -np.inf, 0.0))
+    for name in ("is", "wis"):
+        with pytest.raises(ad.NotApplicable, match="at least one action of every logged episode"):
+            REGISTRY[name].make().fit(ad.Problem(second, None, 0.9), key=KEY)
+    for name in ("pdis", "wpdis", "average-dice-features"):
+        assert np.isfinite(REGISTRY[name].make().fit(ad.Problem(second, None, 0.9), key=KEY).value)
+        with pytest.raises(ad.NotApplicable, match="the first action of every logged episode"):
+            REGISTRY[name].make().fit(ad.Problem(first, None, 0.9), key=KEY)

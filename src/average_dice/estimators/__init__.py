@@ -4,6 +4,9 @@
 the contract of a method, `results.py` its results, `value_rules.py` how a value follows from a ratio.
 """
 
+from typing import Any
+
+from average_dice.estimators import registry
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm, TrainedEstimator, prepared_once
 from average_dice.estimators.baseline.average_reward import AverageReward
 from average_dice.estimators.baseline.behaviour_return import BehaviourReturn
@@ -94,3 +97,11 @@ __all__ = [
     "unit_mass",
     "weighted_product_on_state_and_step",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A class that the registry imports has its short path, also if it is not listed above."""
+    found = getattr(registry, name, None)
+    if isinstance(found, type) and issubclass(found, Estimator):
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -74,7 +74,8 @@ class Case:
 def check_estimator(estimator: Estimator, *, estimates: Estimates = "whole", tolerance: float = 0.03) -> None:
     """Checks an estimator on exact MDPs, and raises an `AssertionError` with every property that fails.
 
-    - `estimates`: "whole" if the estimator includes the rewards after truncation, "truncated" if it ignores them.
+    - `estimates`: "whole" if the estimator includes the rewards after truncation, "truncated" if it ignores them,
+      "flow" if it normalises the part before truncation by the flow, "held" if it weights up the last steps.
     - `tolerance`: how far the value may be off on logs of 1,500 to 6,000 episodes. Where there is no sampling noise, it
       is a thirtieth of that.
 

@@ -15,6 +15,7 @@ from average_dice.problem import Episodes, Problem, Rows
 Predict = Callable[..., Float[np.ndarray, " row"]]
 
 NO_OVERLAP = "the policy gives probability zero to the first action of every logged episode: no overlap"
+NO_EPISODE = "the policy gives probability zero to at least one action of every logged episode: no overlap"
 OVERFLOW = "the products of importance ratios exceed float64: the policy and the log hardly overlap"
 IGNORED = Note(NoteCode.TRUNCATION_IGNORED, "rewards after truncation are ignored")
 

@@ -19,6 +19,7 @@ import numpy as np
 from average_dice.errors import NotApplicable
 from average_dice.estimators._shared.ratio_fits import (
     IGNORED,
+    NO_EPISODE,
     NO_OVERLAP,
     OVERFLOW,
     added_by_episode,
@@ -49,7 +50,7 @@ def by_episode_normalised(problem: Problem) -> Rows:
     highest = max(float(problem.final_log_product.max()), LOWEST_LOG_PRODUCT)
     mean = float(np.mean(np.exp(problem.final_log_product - highest)))
     if mean == 0:
-        raise NotApplicable(NO_OVERLAP)
+        raise NotApplicable(NO_EPISODE)
     return by_episode(problem) - highest - np.log(mean)
 
 
@@ -92,7 +93,7 @@ class ImportanceSampling(Estimator):
         log_weights = np.log(problem.scale) + data.step * np.log(problem.discount) + self.log_weights(problem)
         highest = float(log_weights.max())
         if highest == -np.inf:
-            raise NotApplicable(NO_OVERLAP)
+            raise NotApplicable(NO_EPISODE if self.log_weights is by_episode else NO_OVERLAP)
         relative = np.exp(log_weights - highest)
         value = rescaled(float(np.mean(relative * data.reward)), highest)
         if not np.isfinite(value):
