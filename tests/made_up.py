@@ -9,6 +9,7 @@ from average_dice.experiments.main import MainPlan
 from average_dice.experiments.registry import EXPERIMENTS
 from average_dice.experiments.robustness import RobustnessPlan
 from average_dice.experiments.tuning import TuningPlan
+from average_dice.inference.diagnostics import Diagnostics, Heavy
 from average_dice.tasks import TASKS, true_value
 
 PAPER = "average-dice-paper"
@@ -54,17 +55,7 @@ def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda job, 
             for seed in range(job.num_seeds):
                 rows.append(
                     {
-                        "unit": one.key,
-                        "experiment": experiment,
-                        "task": job.task,
-                        "estimator": method.estimator,
-                        "options": json.dumps(dict(method.options)),
-                        "discount": job.setting.discount,
-                        "transitions": job.setting.transitions,
-                        "max_steps": job.setting.max_steps,
-                        "noise": job.setting.noise,
-                        "log": job.log,
-                        "seed": seed,
+                        **what_is_run(one, seed),
                         "value": value,
                         "truth": truth,
                         "notes": "",
@@ -76,3 +67,39 @@ def fill(directory, experiment, error, quick=PAPER, plan=None, loss=lambda job, 
                 )
     store.add(jobs[0], rows)  # all rows at once, which is quicker
     store.gather()
+
+
+def what_is_run(job, seed):
+    """The columns of a row that say what was run, of a job with one method."""
+    (method,) = job.methods
+    return {
+        "unit": job.key,
+        "experiment": job.experiment,
+        "task": job.task,
+        "estimator": method.estimator,
+        "options": json.dumps(dict(method.options)),
+        "discount": job.setting.discount,
+        "transitions": job.setting.transitions,
+        "max_steps": job.setting.max_steps,
+        "noise": job.setting.noise,
+        "log": job.log,
+        "seed": seed,
+    }
+
+
+# Diagnostics of a log that passes all checks.
+SOUND = Diagnostics(
+    reward_range=1.0,
+    largest_reward_share=0.01,
+    repeated_episodes=0.0,
+    unseen_actions=None,
+    beyond_truncation=0.0,
+    mean_ratio=1.0,
+    mean_ratio_distance=0.1,
+    overlap=0.8,
+    effective_episodes=20.0,
+    pareto_k=0.3,
+    heaviest=(Heavy(3, 0.1),),
+    mass_found=1.0,
+    flow_residual=0.1,
+)

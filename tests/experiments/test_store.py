@@ -19,6 +19,7 @@ from average_dice.experiments.registry import EXPERIMENTS
 from average_dice.experiments.runner import run_experiment
 from average_dice.experiments.store import SCHEMA, read_rows
 from average_dice.notes import NoteCode
+from made_up import what_is_run
 
 PLAN = AblationPlan(tasks=("CartPole-v1", "Hopper-v5"), logs=2, seeds=2, steps=10, every=10)
 JOBS = list(ABLATION.jobs(PLAN))
@@ -27,20 +28,9 @@ VERSIONS = {"average-dice": "0", "jax": "1"}
 
 def made_up(job: Job, versions=VERSIONS) -> list[dict[str, object]]:
     """Rows that look like real ones and depend only on the job."""
-    (method,) = job.methods
     return [
         {
-            "unit": job.key,
-            "experiment": job.experiment,
-            "task": job.task,
-            "estimator": method.estimator,
-            "options": json.dumps(dict(method.options)),
-            "discount": job.setting.discount,
-            "transitions": job.setting.transitions,
-            "max_steps": job.setting.max_steps,
-            "noise": job.setting.noise,
-            "log": job.log,
-            "seed": seed,
+            **what_is_run(job, seed),
             "value": job.log + 0.1 * seed,
             "truth": 1.0,
             "curve_step": [0, 10],

@@ -9,23 +9,7 @@ import average_dice as ad
 from average_dice.experiments.executors import local
 from average_dice.experiments.runner import run_experiment
 from average_dice.experiments.trust import TRUST, TrustPlan, by_verdict, verdict_of
-from average_dice.inference.diagnostics import Diagnostics, Heavy
-
-SOUND = Diagnostics(
-    reward_range=1.0,
-    largest_reward_share=0.01,
-    repeated_episodes=0.0,
-    unseen_actions=None,
-    beyond_truncation=0.0,
-    mean_ratio=1.0,
-    mean_ratio_distance=0.1,
-    overlap=0.8,
-    effective_episodes=20.0,
-    pareto_k=0.3,
-    heaviest=(Heavy(3, 0.1),),
-    mass_found=1.0,
-    flow_residual=0.1,
-)
+from made_up import SOUND
 
 
 def row(value, lower, upper, task="Hopper-v5", truth=2.0, **log):

@@ -8,10 +8,10 @@ import pytest
 import average_dice as ad
 from average_dice.demo import load_demo
 from average_dice.estimators import Estimate, Interval
-from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.verdict import judge
 from average_dice.testing.exact_mdps import as_policy, early_termination, support_hole, unseen_action
 from conftest import columns_of
+from made_up import SOUND
 
 
 def changed(log, **columns):
@@ -150,20 +150,7 @@ def test_unknown_probabilities(case):
 
 
 def test_every_limit_by_hand():
-    sound = Diagnostics(
-        reward_range=1.0,
-        largest_reward_share=0.01,
-        repeated_episodes=0.0,
-        unseen_actions=None,
-        beyond_truncation=0.0,
-        mean_ratio=1.0,
-        mean_ratio_distance=0.1,
-        overlap=0.8,
-        effective_episodes=20.0,
-        pareto_k=0.3,
-        mass_found=1.0,
-        flow_residual=0.1,
-    )
+    sound = SOUND
 
     def level(values=1.0, width=0.2, noise=0.12, **changes):
         parts = {"by_values": values, "by_products": 1.0, "reference_error": noise}
