@@ -42,6 +42,15 @@ from average_dice.problem import Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.formatting import short
 
+NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
+FRAME = pa.schema(
+    [
+        ("estimator", pa.string()),
+        *((name, pa.float64()) for name in NUMBERS),
+        ("interval", pa.string()),
+        ("notes", pa.string()),
+    ]
+)  # the columns of `Evaluation.to_frame`
 ROWS_KEPT = 50_000  # on larger logs preparations are not kept for other methods: memory counts more than time
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
 NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}no difference, because "
@@ -113,12 +122,11 @@ class Evaluation:
 
     def to_frame(self) -> Any:
         """The estimates as a table, one row each: a pandas DataFrame if pandas is installed, else an Arrow table."""
-        columns = ("estimator", "value", "lower", "upper", "level", "return", "interval", "seconds", "notes")
         rows = [
             {**content, "notes": "; ".join(content["notes"])}
             for content in (_estimate_content(name, one, self.discount) for name, one in self.estimates.items())
         ]
-        table = pa.table({name: [row[name] for row in rows] for name in columns})
+        table = pa.Table.from_pylist(rows, schema=FRAME)
         return table.to_pandas() if find_spec("pandas") else table
 
     def to_json(self, path: str | Path) -> None:
