@@ -140,3 +140,9 @@ def test_an_address_where_nothing_answers_is_an_error_at_once():
     for address in ("127.0.0.1:1", "nonsense", "127.0.0.1:port"):
         with pytest.raises(SettingError, match="nothing answers"):
             ray_cluster(address)
+
+
+def test_a_space_in_the_path_of_python_is_an_error_and_not_a_hang(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/a folder/bin/python")
+    with pytest.raises(SettingError, match="because of the space in this path"):
+        ray_cluster()

@@ -117,6 +117,11 @@ def ray_cluster(address: str | None = None) -> Executor:
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's default is to retry for ever
     with needs_extra("ray"):
         import ray
+    if " " in sys.executable:  # its workers are started by a shell that splits the path: they would be awaited for ever
+        raise SettingError(
+            f"Ray cannot start workers with {sys.executable}, because of the space in this path. "
+            "Move the virtual environment to a path without spaces, or use --executor local."
+        )
     if address is not None:
         _check_cluster(address)
 
