@@ -38,7 +38,7 @@ from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bo
 from average_dice.inference.verdict import Verdict, judge, run_checks
 from average_dice.notes import Note, NoteCode
 from average_dice.policies import Policy
-from average_dice.problem import Problem
+from average_dice.problem import Estimand, Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.formatting import short
 
@@ -70,6 +70,7 @@ class Evaluation:
     """
 
     discount: float
+    estimand: Estimand
     seed: int
     dataset: Mapping[str, Any]
     estimates: Mapping[str, Estimate]
@@ -102,9 +103,10 @@ class Evaluation:
         content: dict[str, Any] = _without_nonfinite(
             {
                 "discount": self.discount,
+                "estimand": self.estimand.value,
                 "seed": self.seed,
                 "dataset": self.dataset,
-                "estimates": [_estimate_content(name, one, self.discount) for name, one in self.estimates.items()],
+                "estimates": [self._content(name, one) for name, one in self.estimates.items()],
                 "recommended": self.recommended,
                 "judged": self.judged,
                 "verdict": asdict(self.verdict),
@@ -120,11 +122,17 @@ class Evaluation:
         )
         return content
 
+    def _content(self, name: str, found: Estimate) -> dict[str, Any]:
+        """The JSON form of an estimate, with the return E[Σ γᵗ r]."""
+        normaliser = 1 - self.discount if self.estimand is Estimand.PER_STEP else 1.0
+        whole = None if found.value is None else found.value / normaliser
+        return {"estimator": name, **found.to_dict(), "return": whole}
+
     def to_frame(self) -> Any:
         """The estimates as a table, one row each: a pandas DataFrame if pandas is installed, else an Arrow table."""
         rows = [
             {**content, "notes": "; ".join(content["notes"])}
-            for content in (_estimate_content(name, one, self.discount) for name, one in self.estimates.items())
+            for content in (self._content(name, one) for name, one in self.estimates.items())
         ]
         table = pa.Table.from_pylist(rows, schema=FRAME)
         return table.to_pandas() if find_spec("pandas") else table
@@ -209,6 +217,7 @@ def evaluate(
     fits = {name: run.fit for name, run in runs.items() if run.fit is not None}
     return Evaluation(
         discount=discount,
+        estimand=problem.estimand,
         seed=seed,
         dataset=_summary(dataset),
         estimates={name: run.estimate for name, run in runs.items()},
@@ -280,12 +289,6 @@ def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, k
     except NotApplicable as reason:
         return f"{NO_DIFFERENCE}{reason}"
     return difference(value, behaviour, replicates, baselines, settings.level, problem.dataset.num_episodes)
-
-
-def _estimate_content(name: str, found: Estimate, discount: float) -> dict[str, Any]:
-    """The JSON form of an estimate."""
-    whole = None if found.value is None else found.value / (1 - discount)
-    return {"estimator": name, **found.to_dict(), "return": whole}
 
 
 def _difference_content(found: Difference) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from average_dice.errors import SettingError
-from average_dice.problem import Problem, Rows
+from average_dice.problem import Problem, Rows, log_power
 
 LabelRule = Callable[[Problem], Rows]  # → log product
 Completion = Callable[[Problem, Rows], Rows]  # (problem, log product) → log discount weight
@@ -54,7 +54,7 @@ def over_mean_at_step(problem: Problem, log_product: Rows) -> Rows:
 
 def as_logged(problem: Problem, log_product: Rows) -> Rows:
     """log of γᵗ over the uncensored share. Rewards after the last truncation are ignored."""
-    return problem.dataset.step * np.log(problem.discount) - problem.log_uncensored
+    return problem.log_discount - problem.log_uncensored
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,9 @@ class HeldAtTruncation:
         log_weight = log_product + problem.log_ratio - problem.log_uncensored
         at_the_end = (data.step == horizon - 1) & ~data.terminated
         holding = data.step >= horizon - self.num_steps
-        inflow = horizon * np.log(problem.discount) + _log_sum(log_weight[at_the_end])
-        outflow = _log_sum((log_weight + np.log(problem.flow))[holding])
+        inflow = log_power(problem.discount, horizon) + _log_sum(log_weight[at_the_end])
+        with np.errstate(divide="ignore"):  # where γ = 1, only terminations leave the flow
+            outflow = _log_sum((log_weight + np.log(problem.flow))[holding])
         factor = inflow - outflow if np.isfinite(inflow) else -np.inf
         held = np.where(holding, factor - problem.log_uncensored, -np.inf)
         return np.logaddexp(as_logged(problem, log_product), held)

@@ -22,6 +22,7 @@ class NoteCode(StrEnum):
     LARGEST_RIDGE = "largest-ridge"  # cross-validation chose the largest ridge
     SHORT_TRAINING = "short-training"  # too few update steps for the target network
     NO_POLICY = "no-policy"  # only importance ratios were used, because there is no policy object
+    TABLES = "tables"  # states repeat, so tables were used, too
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

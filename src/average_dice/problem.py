@@ -1,5 +1,7 @@
 """Problem: one log, one policy, one discount, and the quantities derived from them.
 
+The value is J = c E_π[Σ γᵗ r_t] with the normaliser c = 1 − γ: a reward per step. Where γ = 1, c = 1: the expected total.
+
 Quantities that several methods share are computed here, once, when they are first used:
 
     ρ_t = π(a_t|s_t) / μ(a_t|s_t)
@@ -10,6 +12,7 @@ in float64 and in log space, so that products of hundreds of ratios neither over
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -29,6 +32,15 @@ LARGEST_LOG_RATIO = 300.0
 # Replaces the highest log product if all products are zero: −∞ − (−∞) would be NaN.
 LOWEST_LOG_PRODUCT = np.finfo(np.float64).min
 
+
+class Estimand(StrEnum):
+    """What the value is, by the discount."""
+
+    PER_STEP = "reward-per-step"  # (1 − γ) E[Σ γᵗ r]
+    TOTAL = "total-reward"  # E[Σ r], where γ = 1
+    ONE_STEP = "one-step-reward"  # E[r₀], where γ = 0 or every episode has one step
+
+
 Made = TypeVar("Made")
 Rows = Float[np.ndarray, " transition"]
 Episodes = Float[np.ndarray, " episode"]
@@ -40,6 +52,9 @@ class Problem:
 
     Without a policy object, the log's `target_log_prob` is used; methods that need more than π at the logged actions
     then raise `NotApplicable`. If both are given, the policy object is used.
+
+    The discount lies between 0 and 1. A discount of 1 takes a log in which every episode terminates. In a log of
+    one-step episodes no reward is discounted, so the discount is set to 0: the value is E_π[r | s₀].
     """
 
     dataset: LoggedDataset
@@ -48,12 +63,41 @@ class Problem:
     _made: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 < self.discount < 1:
-            raise SettingError(f"the discount must lie between 0 and 1, both excluded, not {self.discount}.")
+        if not 0 <= self.discount <= 1:
+            raise SettingError(f"the discount must lie between 0 and 1, not {self.discount}.")
         if not isinstance(self.dataset, LoggedDataset):
             raise SettingError(f"give a LoggedDataset, not a {type(self.dataset).__name__}: see read_dataset.")
         if self.policy is not None and not hasattr(self.policy, "log_prob"):
             raise PolicyError(f"{type(self.policy).__name__} is not a policy: it has no log_prob.")
+        if self.dataset.is_one_step:
+            object.__setattr__(self, "discount", 0.0)
+        if self.discount == 1 and self.is_truncated:
+            truncated = self.dataset.num_episodes - int(self.dataset.terminated.sum())
+            raise SettingError(
+                f"a discount of 1 takes episodes that terminate, and {truncated:,} of {self.dataset.num_episodes:,} are "
+                "truncated. Give a horizon, or a discount below 1."
+            )
+
+    @property
+    def normaliser(self) -> float:
+        """c in J = c E[Σ γᵗ r]: 1 − γ, or 1 where γ = 1."""
+        return 1.0 - self.discount if self.discount < 1 else 1.0
+
+    @property
+    def estimand(self) -> Estimand:
+        """What the value is."""
+        ends = {0.0: Estimand.ONE_STEP, 1.0: Estimand.TOTAL}
+        return ends.get(self.discount, Estimand.PER_STEP)
+
+    @cached_property
+    def log_discount(self) -> Rows:
+        """log γᵗ of each row."""
+        return log_power(self.discount, self.dataset.step)
+
+    def require_discounting(self) -> None:
+        """Raises `NotApplicable` where γ = 1, for methods without an undiscounted form."""
+        if self.discount == 1:
+            raise NotApplicable("it needs a discount below 1: use fqe, wdr or average-dice-features, for example")
 
     @cached_property
     def target_log_prob(self) -> Float[np.ndarray, " transition"]:
@@ -172,22 +216,35 @@ class Problem:
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """The bounds of an average of rewards; after a termination all rewards are 0."""
-        low, high = float(self.dataset.reward.min()), float(self.dataset.reward.max())
-        return (min(low, 0.0), max(high, 0.0)) if self.dataset.terminated.any() else (low, high)
+        """The bounds of J that rewards allow. After a termination all rewards are 0.
+
+        With γ < 1, J is an average of rewards. If every episode terminates and none has more than one reward other than
+        0, as where only the outcome pays, J is at most c times that reward. With γ = 1, an episode has at most as many
+        positive rewards, and as many negative ones, as any episode of the log.
+        """
+        reward = self.dataset.reward
+        low, high = float(reward.min()), float(reward.max())
+        if not self.dataset.terminated.any():
+            return low, high
+        low, high = min(low, 0.0), max(high, 0.0)
+        losses, gains = (int(self.by_episode((sign * reward > 0).astype(np.float64)).max()) for sign in (-1, 1))
+        if self.discount == 1:
+            return losses * low, gains * high
+        pays_once = not self.is_truncated and int(self.by_episode((reward != 0).astype(np.float64)).max()) <= 1
+        return (self.normaliser * low, self.normaliser * high) if pays_once else (low, high)
 
     @property
     def flow(self) -> Float[np.ndarray, " transition"]:
         """1 − γm, with m = 1 unless the step terminated: the part of the row's weight that leaves the flow.
 
-        For the exact ratio w on any log, truncated or not, E_D[w ρ (1 − γm)] = 1 − γ.
+        For the exact ratio w on any log, truncated or not, E_D[w ρ (1 − γm)] = 1 − γ; or 1 where γ = 1.
         """
         return np.where(self.dataset.terminated, 1.0, 1.0 - self.discount)
 
     @property
     def scale(self) -> float:
-        """c = (n/K)(1 − γ), which turns a mean label into a ratio."""
-        return self.dataset.num_transitions / self.dataset.num_episodes * (1 - self.discount)
+        """(n/K)(1 − γ), or n/K where γ = 1, which turns a mean label into a ratio."""
+        return self.dataset.num_transitions / self.dataset.num_episodes * self.normaliser
 
     @property
     def start_observation(self) -> Float[np.ndarray, "episode observation"]:
@@ -232,3 +289,9 @@ class Problem:
     def place(self, row: int) -> str:
         """The episode and step of a row, for messages."""
         return f"episode {self.dataset.episode[row]}, step {self.dataset.step[row]}"
+
+
+def log_power(base: float, exponent: int | np.ndarray) -> Any:
+    """log baseⁿ for n ≥ 0; also for a base of 0, where 0⁰ = 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.equal(exponent, 0), 0.0, exponent * np.log(base))

@@ -133,6 +133,11 @@ class LoggedDataset:
         return self.action.ndim == 1
 
     @cached_property
+    def is_one_step(self) -> bool:
+        """Whether every episode is a single step that terminates, as in a log of a bandit."""
+        return bool(self.terminated.all()) and self.num_episodes == self.num_transitions
+
+    @cached_property
     def starts(self) -> Int[np.ndarray, " episode"]:
         """The first row of each episode."""
         return np.flatnonzero(self.step == 0)

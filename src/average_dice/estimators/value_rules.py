@@ -25,7 +25,7 @@ PairRule = Callable[[Problem, Rows], Rows]  # (problem, ζ on the rows) → the 
 
 def flow_mass(problem: Problem) -> Rows:
     """E_D[w ρ (1 − γm) / (1 − γ)] = 1."""
-    return problem.ratio * problem.flow / (1 - problem.discount)
+    return problem.ratio * problem.flow / problem.normaliser
 
 
 def unit_mass(problem: Problem) -> Rows:
@@ -79,7 +79,7 @@ def plain_pairs(problem: Problem, ratio: Rows) -> Rows:
 
 def flow_normalised_pairs(problem: Problem, ratio: Rows) -> Rows:
     """ζ divided by its mass: the value is (1 − γ) Σ ζr / Σ ζ(1 − γm)."""
-    found = float(np.mean(ratio * problem.flow)) / (1 - problem.discount)
+    found = float(np.mean(ratio * problem.flow)) / problem.normaliser
     return ratio / found if found > 0 else np.full_like(ratio, np.nan)
 
 

@@ -1,12 +1,13 @@
 """Features of the states and actions of a log: φ(s, a), and its means under π at the next states and at the starts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
 from average_dice.errors import PolicyError
+from average_dice.features.likeness import Likeness, choose
 from average_dice.features.state_action import StateActionFeatures
 from average_dice.policies.base import WeightedActions
 from average_dice.problem import Problem
@@ -16,6 +17,9 @@ from average_dice.randomness import generator_from, key_name
 # method and every seed uses the same ones, so that results do not differ by them.
 NUM_ACTIONS_DRAWN = 8
 ACTIONS_SEED = 20251  # any number
+
+FEATURES_FOR_LIKENESS = 100  # half of the default: the choice is coarse, and costs less
+LIKENESS_SEED = 20252  # any number
 
 
 def target_actions(problem: Problem, observations: np.ndarray) -> WeightedActions:
@@ -48,6 +52,7 @@ class LoggedStateActions:
     problem: Problem
     features: StateActionFeatures
     with_step: bool
+    likeness: Likeness | None  # kept here, so that it lives as long as the features
     logged: Float[np.ndarray, "transition feature"]  # φ(s, a)
     after: Float[np.ndarray, "transition feature"]  # E_π[φ(s′, a)], zero where the episode terminated
     start: Float[np.ndarray, "episode feature"]  # E_π[φ(s₀, a)]
@@ -57,23 +62,10 @@ class LoggedStateActions:
         """`num_features` random cosines; made once for each problem, number and key."""
 
         def make() -> LoggedStateActions:
-            data = problem.dataset
-            inputs = _with_step(data.observation, data.step) if with_step else data.observation
-            number = number_of_actions(problem)
-            features = StateActionFeatures.draw(inputs, data.action, number, num_features, generator_from(key))
-
-            def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
-                return _mean_under_target(problem, features, observations, step if with_step else None)
-
-            after = mean(data.next_observation, data.step + 1)
-            return LoggedStateActions(
-                problem,
-                features,
-                with_step,
-                features(inputs, data.action),
-                np.where(data.terminated[:, None], 0.0, after),
-                mean(problem.start_observation, np.zeros(data.num_episodes)),
-            )
+            likeness = likeness_of(problem)
+            features = _drawn(problem, num_features, generator_from(key), with_step=with_step)
+            features = features if likeness is None else replace(features, likeness=likeness.value)
+            return LoggedStateActions(problem, features, with_step, likeness, *_on_rows(problem, features, with_step))
 
         return problem.once((LoggedStateActions, num_features, key_name(key), with_step), make)
 
@@ -90,21 +82,46 @@ class LoggedStateActions:
         self, matrix: np.ndarray, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]
     ) -> None:
         """Adds Σ weight φ φ′ᵀ over these rows to the matrix."""
-        if self.features.codes is None:
-            matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
-            return
-        # φ of a discrete action is φ(s) times its code: one product of φ(s) gives every block.
-        action = self.problem.dataset.action[rows]
-        size, shared = self.features.states.size, self.features.codes[0, 0]
-        for number, code in enumerate(self.features.codes):
-            here = rows[action == number]
-            if not len(here):
-                continue
-            states = self.logged[here, :size] * (weight[action == number] / shared)[:, None]
-            found = states.T @ self.after[here]
-            for block, part in enumerate(code):
-                if part:
-                    matrix[block * size : (block + 1) * size] += part * found
+        matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
+
+
+def likeness_of(problem: Problem) -> Likeness | None:
+    """The likeness of discrete actions, chosen once for each problem; None if there is nothing to choose."""
+    if not problem.dataset.is_discrete or number_of_actions(problem) == 1 or problem.dataset.num_episodes < 2:
+        return None
+
+    def make() -> Likeness:
+        features = _drawn(problem, FEATURES_FOR_LIKENESS, np.random.default_rng(LIKENESS_SEED), with_step=False)
+        logged, after, _ = _on_rows(problem, features, with_step=False)
+        return choose(problem, features, logged, after)
+
+    return problem.once(Likeness, make)
+
+
+def _drawn(
+    problem: Problem, num_features: int, generator: np.random.Generator, *, with_step: bool
+) -> StateActionFeatures:
+    data = problem.dataset
+    inputs = _with_step(data.observation, data.step) if with_step else data.observation
+    return StateActionFeatures.draw(inputs, data.action, number_of_actions(problem), num_features, generator)
+
+
+def _on_rows(
+    problem: Problem, features: StateActionFeatures, with_step: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """φ(s, a), E_π[φ(s′, a)] (zero where the episode terminated) and E_π[φ(s₀, a)]."""
+    data = problem.dataset
+    inputs = _with_step(data.observation, data.step) if with_step else data.observation
+
+    def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
+        return _mean_under_target(problem, features, observations, step if with_step else None)
+
+    after = mean(data.next_observation, data.step + 1)
+    return (
+        features(inputs, data.action),
+        np.where(data.terminated[:, None], 0.0, after),
+        mean(problem.start_observation, np.zeros(data.num_episodes)),
+    )
 
 
 def _with_step(observations: np.ndarray, step: np.ndarray) -> np.ndarray:

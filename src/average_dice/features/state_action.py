@@ -16,35 +16,41 @@ def join_action(
     return np.concatenate([observations, beside], axis=1)
 
 
-# The prior correlation of the values of two actions, from 0 (nothing in common) to 1: the best of four on the tasks
-# that the recommended estimator was developed on (docs/recommended.md).
+# The prior correlation of the values of two actions, unless it is chosen from the log.
 LIKENESS = 0.9
 
+# Deviations of all actions together have at most this many times the features of the state. With 2, they have all
+# features for up to three actions, and no cost grows with more of them but that of E_π.
+DEVIATIONS = 2
 
-def action_codes(num_actions: int, likeness: float = LIKENESS) -> Float[np.ndarray, "action code"]:
-    """C with C Cᵀ = κ, κ(a, a) = 1 and κ(a, b) = likeness: the first column is the same for all actions.
 
-    Features φ(s) ⊗ C[a] have the kernel k(s, s′) κ(a, a′): a part that actions share, and the deviation of each action.
-    """
-    contrasts = np.zeros((num_actions, num_actions - 1))
+def contrasts(num_actions: int) -> Float[np.ndarray, "action contrast"]:
+    """C with C Cᵀ = I − 1/A: orthonormal columns that sum to 0, which span all differences between actions."""
+    found = np.zeros((num_actions, num_actions - 1))
     for column in range(num_actions - 1):
-        contrasts[: column + 1, column] = 1.0
-        contrasts[column + 1, column] = -(column + 1.0)
-    contrasts /= np.linalg.norm(contrasts, axis=0)
-    shared = np.full((num_actions, 1), np.sqrt((1 - likeness) / num_actions + likeness))
-    return np.hstack([shared, np.sqrt(1 - likeness) * contrasts])
+        found[: column + 1, column] = 1.0
+        found[column + 1, column] = -(column + 1.0)
+    return found / np.linalg.norm(found, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class StateActionFeatures:
-    """φ(s, a). Discrete: the Fourier features of s times the code of a. Continuous: the Fourier features of (s, a).
+    """φ(s, a). Continuous actions: the Fourier features of (s, a). Discrete ones: a part that all share, and deviations.
 
-    If states are one-hot vectors, the discrete features span every table over states and actions. With a penalty on all
-    but the shared constant, an action that is not in the log gets the value of its state.
+        φ(s, a) = (φ(s), ψ(s) ⊗ C[a])
+
+    φ(s) are the Fourier features of the state, C[a] the contrasts of the actions, and ψ(s) the first principal
+    components of φ(s) over the log: all of them for up to three actions, fewer for more, so that the number of features
+    does not grow with the number of actions.
+    Both parts are scaled so that the kernel is k(s, s′) κ(a, a′) with κ = 1 for the same action and `likeness` for
+    others, from 0 (nothing in common) to 1. With a penalty on all but the constant, an action that is not in the log
+    gets the value of its state.
     """
 
     states: FourierMap
-    codes: Float[np.ndarray, "action code"] | None  # None: continuous
+    codes: Float[np.ndarray, "action contrast"] | None  # None: continuous
+    components: Float[np.ndarray, "feature component"] | None = None  # None: all features themselves
+    likeness: float = LIKENESS
 
     @staticmethod
     def draw(
@@ -55,9 +61,16 @@ class StateActionFeatures:
         generator: np.random.Generator,
     ) -> "StateActionFeatures":
         """`num_features` random cosines, on the scale and with the bandwidth of these rows."""
-        inputs = join_action(observations, actions, None) if num_actions is None else observations
-        codes = None if num_actions is None else action_codes(num_actions)
-        return StateActionFeatures(FourierMap.draw(inputs, num_features, generator), codes)
+        if num_actions is None:
+            inputs = join_action(observations, actions, None)
+            return StateActionFeatures(FourierMap.draw(inputs, num_features, generator), None)
+        states = FourierMap.draw(observations, num_features, generator)
+        codes, most = contrasts(num_actions), DEVIATIONS * states.size
+        if codes.shape[1] > most:  # random directions of the differences
+            codes = codes @ generator.standard_normal((codes.shape[1], most)) / np.sqrt(most)
+        number = most // max(codes.shape[1], 1)
+        components = None if number >= states.size else principal_components(states, observations, number)
+        return StateActionFeatures(states, codes, components)
 
     @property
     def free(self) -> np.ndarray:
@@ -67,10 +80,15 @@ class StateActionFeatures:
     @property
     def size(self) -> int:
         """The number of features."""
-        return self.states.size * (1 if self.codes is None else self.codes.shape[1])
+        if self.codes is None:
+            return self.states.size
+        number = self.states.size if self.components is None else self.components.shape[1]
+        return self.states.size + number * self.codes.shape[1]
 
     def __call__(self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray) -> np.ndarray:
-        return self.expected(observations, actions[:, None], np.ones((len(actions), 1)))
+        if self.codes is None:
+            return self.states(join_action(observations, actions, None)).astype(np.float64)
+        return self._with_codes(observations, self.codes[actions])
 
     def expected(
         self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray, weights: np.ndarray
@@ -81,6 +99,27 @@ class StateActionFeatures:
             every = join_action(np.repeat(observations, number, axis=0), actions.reshape(rows * number, -1), None)
             phi = self.states(every).reshape(rows, number, -1)
             return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
-        code = np.einsum("rd,rdc->rc", weights, self.codes[actions])
+        num_actions = len(self.codes)
+        place = (np.arange(rows)[:, None] * num_actions + actions).ravel()
+        probabilities = np.bincount(place, weights.ravel(), rows * num_actions).reshape(rows, num_actions)
+        return self._with_codes(observations, probabilities @ self.codes)
+
+    def _with_codes(self, observations: np.ndarray, code: Float[np.ndarray, "row contrast"]) -> np.ndarray:
         phi = self.states(observations).astype(np.float64)
-        return (code[:, :, None] * phi[:, None, :]).reshape(rows, -1)
+        psi = phi if self.components is None else phi @ self.components
+        shared, own = scales(len(self.codes), self.likeness) if self.codes is not None else (1.0, 1.0)
+        return np.hstack([shared * phi, ((own * code)[:, :, None] * psi[:, None, :]).reshape(len(phi), -1)])
+
+
+def scales(num_actions: int, likeness: float) -> tuple[float, float]:
+    """The factors of the shared features and of the deviations: κ(a, a) = 1 and κ(a, b) = likeness."""
+    return float(np.sqrt((1 - likeness) / num_actions + likeness)), float(np.sqrt(1 - likeness))
+
+
+def principal_components(
+    states: FourierMap, observations: Float[np.ndarray, "row observation"], number: int
+) -> Float[np.ndarray, "feature component"]:
+    """The directions with the largest E[(φᵀx)²] over these rows: the first is close to a constant function."""
+    phi = states(observations).astype(np.float64)
+    _, directions = np.linalg.eigh(phi.T @ phi)
+    return np.ascontiguousarray(directions[:, ::-1][:, :number])

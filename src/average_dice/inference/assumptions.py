@@ -24,7 +24,7 @@ from average_dice.features.fourier import FourierMap
 from average_dice.features.scaling import mean_and_std
 from average_dice.features.state_action import join_action
 from average_dice.labels import as_logged, self_normalised
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.problem import Episodes, Problem, Rows
 from average_dice.randomness import generator_from
 
@@ -54,9 +54,10 @@ def worst_step(problem: Problem) -> tuple[int, float, float]:
     """
     data = problem.dataset
     spread = float(problem.ratio.std())
-    last = min(int(np.log(COUNTS) / np.log(problem.discount)), int(data.lengths.max()) - 1)
     found = []
-    for step in range(last + 1):
+    for step in range(int(data.lengths.max())):
+        if problem.discount**step < COUNTS:
+            break
         ratio = problem.ratio[data.step == step]
         if len(ratio) >= FEWEST:
             found.append((step, float(ratio.mean()), distance_from_zero(ratio - 1, fewest=2, least_spread=spread)))

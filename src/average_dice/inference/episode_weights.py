@@ -18,7 +18,7 @@ FEWEST_GOING_ON = 10  # if fewer episodes continue past a truncation, the log sh
 def episode_weights(problem: Problem, products: Rows) -> Episodes:
     """g of each episode."""
     discounted = problem.discount**problem.dataset.step * products
-    return (1 - problem.discount) * problem.by_episode(discounted)
+    return problem.normaliser * problem.by_episode(discounted)
 
 
 def effective_number(weights: np.ndarray) -> float:

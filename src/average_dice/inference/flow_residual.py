@@ -49,4 +49,4 @@ def _apart_from_starts(problem: Problem, ratio: Rows) -> Float[np.ndarray, "epis
     ratio = ratio / float(np.mean(ratio * flow_mass(problem)))
     rows = ratio[:, None] * (logged - continues[:, None] * after)
     sums = np.stack([np.bincount(problem.episode_index, column, data.num_episodes) for column in rows.T], axis=1)
-    return sums * (data.num_episodes / data.num_transitions) / (1 - discount) - logged[data.starts]
+    return sums * (data.num_episodes / data.num_transitions) / problem.normaliser - logged[data.starts]

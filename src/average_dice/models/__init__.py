@@ -6,7 +6,7 @@ from average_dice.models.learning_curves import History
 from average_dice.models.linear import IncrementalLinear, Linear
 from average_dice.models.mlp_regression import MLPRegression
 from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled
-from average_dice.models.table import Table
+from average_dice.models.table import ShrunkTable, Table
 
 __all__ = [
     "Fitted",
@@ -20,5 +20,6 @@ __all__ = [
     "RatioModel",
     "Regression",
     "Resampled",
+    "ShrunkTable",
     "Table",
 ]

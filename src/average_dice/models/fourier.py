@@ -17,7 +17,7 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from average_dice.features.fourier import BLOCK, FourierMap
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, RowValues, ValueOf
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem

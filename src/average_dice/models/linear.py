@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from average_dice.errors import NotApplicable, SettingError
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.models.regression import Fitted, Inputs, RatioModel, Regression, ValueOf
 
 Basis = Callable[[Inputs], Float[np.ndarray, "row feature"]]

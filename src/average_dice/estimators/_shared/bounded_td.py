@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from average_dice.features.logged_state_actions import LoggedStateActions
-from average_dice.models.linear_systems import LinearSystem
+from average_dice.linear_systems import LinearSystem
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample, RowSums
 
@@ -64,7 +64,7 @@ class BoundedTD:
     def of(problem: Problem, features: LoggedStateActions, weights: Rows | None = None) -> "BoundedTD":
         """The equations of a log, with `weights` of its rows, or equal weights."""
         continues = problem.discount * ~problem.dataset.terminated
-        reward = (1 - problem.discount) * problem.dataset.reward
+        reward = problem.normaliser * problem.dataset.reward
         if weights is None:
             weights = np.ones(len(reward))
         weighted = weights[:, None] * features.logged

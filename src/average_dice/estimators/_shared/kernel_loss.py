@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 
 
 def smallest_moments(

@@ -48,7 +48,7 @@ def fit_of_pair_ratio(
         check_observations(problem, observations)
         return predict(observations, actions)
 
-    found_mass = float(np.mean(ratio * problem.flow)) / (1 - problem.discount)
+    found_mass = float(np.mean(ratio * problem.flow)) / problem.normaliser
     weights = value(problem, ratio)
     name = "flow-normalised" if value is flow_normalised_pairs else "not normalised"
     return _fit(float(np.mean(weights * problem.dataset.reward)), weights, found_mass, ratio_of, name, history)

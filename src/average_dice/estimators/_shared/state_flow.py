@@ -25,7 +25,7 @@ class StateFlow:
     """The sums over the rows of the log in the equations."""
 
     states: LoggedStates
-    discount: float
+    normaliser: float
     gram: RowSums  # E[φ φᵀ]
     arrivals: RowSums  # E[γ m ρ φ′ φᵀ]
 
@@ -35,7 +35,7 @@ class StateFlow:
         states = LoggedStates.of(problem, num_features, key)
         return StateFlow(
             states,
-            problem.discount,
+            problem.normaliser,
             RowSums(problem, states.logged, states.logged),
             RowSums(problem, problem.discount * problem.ratio[:, None] * states.after, states.logged),
         )
@@ -44,7 +44,7 @@ class StateFlow:
         self, resample: Resample
     ) -> tuple[Float[np.ndarray, "feature feature"], Float[np.ndarray, " feature"]]:
         """The matrix and the right-hand side."""
-        right = (1 - self.discount) * resample.mean_over_episodes(self.states.start)
+        right = self.normaliser * resample.mean_over_episodes(self.states.start)
         return self.gram.mean(resample) - self.arrivals.mean(resample) / resample.problem.mean_ratio, right
 
     def fit(self, resample: Resample, theta: Float[np.ndarray, " feature"], value: ValueRule) -> Fit:

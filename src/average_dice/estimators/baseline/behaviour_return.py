@@ -33,7 +33,7 @@ def _solve(resample: Resample) -> Fit:
     uncensored = np.exp(-problem.log_uncensored)
     discounted = float(np.sum(discount**data.step * uncensored * data.reward))
     return Fit(
-        (1 - discount) * discounted / data.num_episodes,
-        episode_values=lambda: problem.by_episode((1 - discount) * discount**data.step * uncensored * data.reward),
+        problem.normaliser * discounted / data.num_episodes,
+        episode_values=lambda: problem.by_episode(problem.normaliser * discount**data.step * uncensored * data.reward),
         notes=(OF_BEHAVIOUR, *((IGNORED,) if problem.is_truncated else ())),
     )

@@ -6,6 +6,7 @@
 with their errors by episode.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,21 +67,21 @@ class Products:
         return np.cumsum(sums.reshape(num_stages, num_groups)[:-1], axis=0)
 
 
-def candidates_of(problem: Problem, critics: list[ScoredCritic], weights: Rows | None) -> list[Candidate]:
-    """All candidates of all critics; only their values if there are no `weights` of rows."""
-    products = None if weights is None else Products.of(problem)
-    return [candidate for critic in critics for candidate in _of_critic(problem, critic, weights, products)]
+def candidates_of(problem: Problem, critics: list[ScoredCritic], ratios: Sequence[Rows]) -> list[Candidate]:
+    """All candidates of all critics. `ratios`: the weights of rows by each ratio; without any, only the values."""
+    products = Products.of(problem) if ratios else None
+    return [candidate for critic in critics for candidate in _of_critic(problem, critic, ratios, products)]
 
 
 def _of_critic(
-    problem: Problem, critic: ScoredCritic, weights: Rows | None, products: Products | None
+    problem: Problem, critic: ScoredCritic, ratios: Sequence[Rows], products: Products | None
 ) -> list[Candidate]:
     num_episodes, discount = problem.dataset.num_episodes, problem.discount
     direct = float(critic.start.mean())
     starts = critic.start - direct
     own = critic.error - critic.error.mean()
     found = [Candidate(VALUES, products is None, direct, (starts + own) / num_episodes, critic.unsettled)]
-    if weights is None or products is None:
+    if products is None:
         return found
 
     one_group = np.zeros(len(critic.td_error), int)
@@ -91,10 +92,12 @@ def _of_critic(
         full, left = reach == products.reaches[-1], discount**reach
         found.append(Candidate(PRODUCTS, full, direct + float(correction), errors, left * critic.unsettled))
 
-    carried = added_by_episode(problem, weights * critic.td_error / (1 - discount))
-    errors = (starts + carried - carried.mean() + products.remaining * own) / num_episodes
-    value = direct + float(carried.mean())
-    return [*found, Candidate(RATIO, False, value, errors, products.remaining * critic.unsettled)]
+    for weights in ratios:
+        carried = added_by_episode(problem, weights * critic.td_error / problem.normaliser)
+        errors = (starts + carried - carried.mean() + products.remaining * own) / num_episodes
+        value = direct + float(carried.mean())
+        found.append(Candidate(RATIO, False, value, errors, products.remaining * critic.unsettled))
+    return found
 
 
 def errors_of(candidates: list[Candidate], num_critics: int) -> np.ndarray:

@@ -33,9 +33,13 @@ from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, Candidate, candidates_of, errors_of
 from average_dice.estimators.blend._critics import Critics, ScoredCritic
 from average_dice.estimators.blend._mixing_weights import mix
+from average_dice.estimators.blend._table_critics import TableCritics
 from average_dice.estimators.blend.row_weights import RowWeights, discounted, evenly
 from average_dice.estimators.ratio.average_dice import AverageDICE
+from average_dice.estimators.ratio.targets import ratio_on_state
 from average_dice.estimators.results import Critic, Fit
+from average_dice.features.repeated_states import RepeatedStates
+from average_dice.models import ShrunkTable
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
@@ -43,6 +47,7 @@ from average_dice.resampling import Resample
 LEAST_VARIANCE = 1e-4  # relative to the largest: limits the ratio of standard errors in the reference to 100
 # Notes of the ratio that do not hold for the blend.
 OF_THE_RATIO = (NoteCode.VALUE_RULE, NoteCode.TRUNCATION_HELD, NoteCode.TRUNCATION_IGNORED)
+TABLE_RATIO = AverageDICE(ShrunkTable(), regress=ratio_on_state)
 BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
 
 
@@ -55,6 +60,8 @@ class Blend(Estimator):
     If the TD errors of the first set depend on the step by more than `clock` standard errors, something unobserved
     depends on time: one more set of features then includes the step.
     `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.
+    `tables`: whether tables with shrinkage are further candidates, as critics (of discrete actions) and as a ratio.
+    None: where states repeat.
     Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
     the value is that of the critics.
     """
@@ -65,6 +72,7 @@ class Blend(Estimator):
     ratio: Estimator = AverageDICE()
     overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
     clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
+    tables: bool | None = None
 
     @property
     def trains(self) -> bool:
@@ -80,11 +88,17 @@ class Blend(Estimator):
                 critics = Critics.of(problem, self.num_features, self.weights, self.ridges, self.clock, key)
         except NotApplicable as reason:
             return self._by_ratio_alone(problem, key, str(reason))
+        by_table = self._uses_tables(problem)
+        tables = TableCritics.of(problem) if by_table and problem.dataset.is_discrete else None
+        methods = (self.ratio, TABLE_RATIO) if by_table else (self.ratio,)
         try:
-            ratio = prepared_once(self.ratio, problem, key=key)
+            ratios = tuple(prepared_once(method, problem, key=key) for method in methods)
         except NotApplicable as reason:
-            return PreparedBlend(self, problem, critics, None, f"by learnt values alone: {reason}")
-        return PreparedBlend(self, problem, critics, ratio)
+            return PreparedBlend(self, problem, critics, tables, (), f"by learnt values alone: {reason}")
+        return PreparedBlend(self, problem, critics, tables, ratios)
+
+    def _uses_tables(self, problem: Problem) -> bool:
+        return RepeatedStates.of(problem).repeat if self.tables is None else self.tables
 
     def _by_ratio_alone(self, problem: Problem, key: jax.Array, reason: str) -> Prepared:
         note = Note(NoteCode.NO_POLICY, f"by importance ratios alone: {reason}")
@@ -99,11 +113,12 @@ class Blend(Estimator):
         problem: Problem,
         critics: list[ScoredCritic],
         mean_critic: Critic,
-        weighting: Fit | None,
+        weightings: Sequence[Fit],
         notes: tuple[Note, ...],
     ) -> Fit:
-        """The fit to a log, from its critics and, if there is one, the ratio."""
-        candidates = candidates_of(problem, critics, None if weighting is None else weighting.weights)
+        """The fit to a log, from its critics and its ratios, if there are any."""
+        weights = [one.weights for one in weightings if one.weights is not None]
+        candidates = candidates_of(problem, critics, weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
@@ -111,14 +126,14 @@ class Blend(Estimator):
         found = mix(values, errors, reference, overlap=self.overlap)
         return Fit(
             float(np.clip(found.value, *problem.value_bounds)),
-            ratio_function=None if weighting is None else weighting.ratio_function,
+            ratio_function=weightings[0].ratio_function if weightings else None,
             critic=mean_critic,
             diagnostics={
                 "in_sample_error": found.standard_error,
                 "reference": float(reference @ values),
                 "reference_error": float(np.linalg.norm(reference @ errors)),
                 **_by_kind(candidates, found.weights),
-                **({} if weighting is None else {"effective_episodes": problem.effective_episodes}),
+                **({"effective_episodes": problem.effective_episodes} if weightings else {}),
             },
             notes=notes,
         )
@@ -126,32 +141,53 @@ class Blend(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class PreparedBlend(Prepared):
-    """The prepared critics and ratio; `no_ratio` says why there is no ratio."""
+    """The prepared critics and ratios; `no_ratio` says why there is no ratio."""
 
     method: Blend
     problem: Problem
     critics: Critics
-    ratio: Prepared | None
+    tables: TableCritics | None
+    ratios: tuple[Prepared, ...]
     no_ratio: str = ""
 
     def fit_log(self) -> Fit:
-        weighting = None if self.ratio is None else self.ratio.fit()
+        weightings = [ratio.fit() for ratio in self.ratios]
         with threadpool_limits(1, "blas"):
-            return self.method.blend(self.problem, *self.critics.learn_log(), weighting, self._notes(weighting))
+            learnt, mean_critic = self.critics.learn_log()
+            (by_table,) = self._by_table([Resample.everything(self.problem)])
+            return self.method.blend(
+                self.problem, [*learnt, *by_table], mean_critic, weightings, self._notes(weightings)
+            )
 
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
-        weightings = [None] * len(resamples) if self.ratio is None else self.ratio.refit(resamples)
-        learnt = self.critics.learn(resamples)
-        return [
-            self.method.blend(resample.problem, *critics, weighting, self._notes(weighting))
-            for resample, critics, weighting in zip(resamples, learnt, weightings, strict=True)
-        ]
+        by_ratio = [ratio.refit(resamples) for ratio in self.ratios]
+        learnt, tables = self.critics.learn(resamples), self._by_table(resamples)
+        fits = []
+        for place, resample in enumerate(resamples):
+            critics, mean_critic = learnt[place]
+            weightings = [fits_of_one[place] for fits_of_one in by_ratio]
+            fits.append(
+                self.method.blend(
+                    resample.problem, [*critics, *tables[place]], mean_critic, weightings, self._notes(weightings)
+                )
+            )
+        return fits
 
-    def _notes(self, weighting: Fit | None) -> tuple[Note, ...]:
-        if weighting is None:
-            return (Note(NoteCode.NO_RATIOS, self.no_ratio),)
-        kept = [note for note in weighting.notes if note.code not in OF_THE_RATIO]
-        return (*kept, *((BY_CRITIC,) if self.problem.is_truncated else ()))
+    def _by_table(self, resamples: Sequence[Resample]) -> list[list[ScoredCritic]]:
+        return [[] for _ in resamples] if self.tables is None else self.tables.learn(resamples)
+
+    def _notes(self, weightings: Sequence[Fit]) -> tuple[Note, ...]:
+        repeats = len(self.ratios) > 1 or self.tables is not None
+        tables = (_tables_note(self.problem),) if repeats else ()
+        if not weightings:
+            return (Note(NoteCode.NO_RATIOS, self.no_ratio), *tables)
+        kept = [note for note in weightings[0].notes if note.code not in OF_THE_RATIO]
+        return (*kept, *((BY_CRITIC,) if self.problem.is_truncated else ()), *tables)
+
+
+def _tables_note(problem: Problem) -> Note:
+    number = RepeatedStates.of(problem).number
+    return Note(NoteCode.TABLES, f"states repeat ({number:,} different ones): tables are among the candidates")
 
 
 def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, float]:

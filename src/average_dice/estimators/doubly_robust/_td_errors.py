@@ -35,7 +35,7 @@ def logged_values(problem: Problem, critic: Critic) -> LoggedValues:
 
 def td_errors(problem: Problem, values: LoggedValues) -> Rows:
     """δ = (1 − γ) r + γ m v(s′) − q(s, a), of every row."""
-    return (1 - problem.discount) * problem.dataset.reward + problem.discount * values.after - values.q
+    return problem.normaliser * problem.dataset.reward + problem.discount * values.after - values.q
 
 
 def cross_fitted(problem: Problem, critic: Prepared, method: Estimator, weights: Rows) -> Episodes:

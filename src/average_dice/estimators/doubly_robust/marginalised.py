@@ -48,11 +48,11 @@ class MarginalisedDoublyRobust(Estimator):
         def solve_for(resample: Resample, weighting: Fit, of_critic: Fit) -> Fit:
             weights = self._weights(weighting)
             values = logged_values(resample.problem, critic_of(of_critic, self.critic))
-            correction = float(np.mean(weights * td_errors(resample.problem, values))) / (1 - problem.discount)
+            correction = float(np.mean(weights * td_errors(resample.problem, values))) / problem.normaliser
             direct = float(values.start.mean())
 
             def by_episode() -> np.ndarray:
-                return cross_fitted(problem, critic, self.critic, weights / (1 - problem.discount))
+                return cross_fitted(problem, critic, self.critic, weights / problem.normaliser)
 
             return Fit(
                 direct + correction,

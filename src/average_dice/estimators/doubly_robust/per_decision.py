@@ -53,7 +53,7 @@ class DoublyRobust(Estimator):
 
         def solve_for(resample: Resample, of_critic: Fit) -> Fit:
             resampled, data = resample.problem, resample.problem.dataset
-            log_weights = self.log_weights(resampled) + data.step * np.log(problem.discount)
+            log_weights = self.log_weights(resampled) + resampled.log_discount
             values = logged_values(resampled, critic_of(of_critic, self.critic))
             highest = float(log_weights.max())
             if highest == -np.inf:
@@ -78,5 +78,5 @@ class DoublyRobust(Estimator):
     def _by_episode(self, problem: Problem, critic: Prepared) -> Episodes:
         """ψ = v(s₀) + Σ_t γᵗ ρ_{0:t} δ_t of each episode."""
         data = problem.dataset
-        weights = np.exp(by_decision(problem) + data.step * np.log(problem.discount))
+        weights = np.exp(by_decision(problem) + problem.log_discount)
         return cross_fitted(problem, critic, self.critic, weights * (data.num_transitions / data.num_episodes))

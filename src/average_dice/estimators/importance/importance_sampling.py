@@ -90,7 +90,7 @@ class ImportanceSampling(Estimator):
 
     def _solve(self, resample: Resample) -> Fit:
         problem, data = resample.problem, resample.problem.dataset
-        log_weights = np.log(problem.scale) + data.step * np.log(problem.discount) + self.log_weights(problem)
+        log_weights = np.log(problem.scale) + problem.log_discount + self.log_weights(problem)
         highest = float(log_weights.max())
         if highest == -np.inf:
             raise NotApplicable(NO_EPISODE if self.log_weights is by_episode else NO_OVERLAP)

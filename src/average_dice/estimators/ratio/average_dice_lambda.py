@@ -25,7 +25,7 @@ from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.results import Fit
 from average_dice.estimators.value_rules import ValueRule, flow_normalised
 from average_dice.features.logged_states import LoggedStates
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample, RowSums
@@ -57,8 +57,9 @@ class AverageDICELambda(Estimator):
         states = LoggedStates.of(problem, self.num_features, key)
         data = problem.dataset
         last = np.zeros(data.num_transitions, bool)
-        last[data.starts + data.lengths - 1] = True  # after a termination, states.after is zero
-        factor = np.where(last, 1 / (1 - problem.discount * self.trace), 1.0)
+        last[data.starts + data.lengths - 1] = True
+        factor = np.ones(data.num_transitions)  # also after a termination, where states.after is zero
+        factor[last & ~data.terminated] = 1 / (1 - problem.discount * self.trace)
         held = factor[:, None] * states.after
         gram = RowSums(problem, states.logged, states.logged)
 
@@ -67,7 +68,7 @@ class AverageDICELambda(Estimator):
             known, open_part = labels_after(problem, balanced, states.logged, self.trace)
             times = (resample.counts / resample.num_rows)[problem.episode_index]
             arrived = (times[:, None] * held).T @ np.column_stack([open_part, known])
-            first = (1 - problem.discount) * resample.mean_over_episodes(states.start)
+            first = problem.normaliser * resample.mean_over_episodes(states.start)
             # y₀ = (1 − γ) n/K, and so `known`, is on the scale of the resample
             lengths = resample.num_rows / resample.problem.dataset.num_episodes
             right = first + arrived[:, -1] * lengths
@@ -86,7 +87,7 @@ def labels_after(problem: Problem, ratio: Rows, phi: np.ndarray, trace: float) -
     for step in range(int(data.lengths.max())):
         rows = data.starts[data.lengths > step] + step
         passed = discount * ratio[rows]
-        before_known = 1 - discount if step == 0 else known[rows - 1]
+        before_known = problem.normaliser if step == 0 else known[rows - 1]
         before_open = 0.0 if step == 0 else open_part[rows - 1]
         known[rows] = passed * trace * before_known
         open_part[rows] = passed[:, None] * ((1 - trace) * phi[rows] + trace * before_open)

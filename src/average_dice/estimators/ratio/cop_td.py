@@ -48,6 +48,7 @@ class COPTD(TrainedEstimator):
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
+        problem.require_discounting()
         data = problem.dataset
         mean, std = mean_and_std(data.observation)
         rows = {
@@ -56,7 +57,7 @@ class COPTD(TrainedEstimator):
             "flow": single(problem.discount * ~data.terminated * problem.ratio),
         }
         starts = {"x": rows["x"][data.starts]}
-        settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
+        settings = {"target_rate": self.target_rate, "start": problem.normaliser}
         width = data.observation.shape[1]
         networks, batch_keys = begin(lambda key: MLP(width, self.hidden, jnp.tanh, key=key), keys)
         copies = Copies.of(problem, len(keys), resamples)

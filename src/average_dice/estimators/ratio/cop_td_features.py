@@ -15,7 +15,7 @@ from average_dice.estimators._shared.state_flow import StateFlow
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.results import Fit
 from average_dice.estimators.value_rules import ValueRule, flow_normalised
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 

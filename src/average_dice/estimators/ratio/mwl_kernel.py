@@ -42,7 +42,7 @@ class KernelMWL(Estimator):
         moments = RowSums(problem, tests, pairs.logged)
 
         def solve_for(resample: Resample) -> Fit:
-            right = (1 - problem.discount) * resample.mean_over_episodes(pairs.start)
+            right = problem.normaliser * resample.mean_over_episodes(pairs.start)
             theta = smallest_moments(moments.mean(resample), right, pairs.penalty(self.ridge))
             return fit_of_pair_ratio(
                 resample.problem,

@@ -43,7 +43,7 @@ Memory = dict[str, Players]  # "average", the running one, and "gradient", the l
 
 def flow_goal(problem: Problem) -> Rows:
     """g = (1 − γm)/(1 − γ)."""
-    return problem.flow / (1 - problem.discount)
+    return problem.flow / problem.normaliser
 
 
 def unit_goal(problem: Problem) -> Rows:
@@ -130,6 +130,7 @@ class SaddlePoint(TrainedEstimator):
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
+        problem.require_discounting()
         inputs = NetworkInputs.of(problem)
         rows = {**inputs.transitions, "g": single(self.goal(problem))}
         settings = {
@@ -138,7 +139,7 @@ class SaddlePoint(TrainedEstimator):
             "alpha_r": self.game.alpha_r,
             "positive": float(self.game.positive),
             "normalises": float(self.game.normalises),
-            "start": 1 - problem.discount,
+            "start": problem.normaliser,
             "average_rate": self.average_rate,
         }
         players, batch_keys = begin(lambda key: self._players(rows["x"].shape[1], key), keys)

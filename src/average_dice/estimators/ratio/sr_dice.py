@@ -60,6 +60,7 @@ class SRDICE(TrainedEstimator):
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
+        problem.require_discounting()
         inputs = NetworkInputs.of(problem)
         encoder_keys, successor_keys = zip(*(jax.random.split(key) for key in keys), strict=True)
         copies = Copies.of(problem, len(keys), resamples)
@@ -70,7 +71,7 @@ class SRDICE(TrainedEstimator):
         grams += self.ridge * np.eye(self.num_features)
         starts = inputs.choices(problem.start_observation)
         rows = inputs.transitions
-        settings = {"target_rate": self.target_rate, "start": 1 - problem.discount}
+        settings = {"target_rate": self.target_rate, "start": problem.normaliser}
         starts_seen = copies.starts()
         curves = LearningCurves()
 

@@ -46,8 +46,9 @@ class DeepTD(TrainedEstimator):
     def train(
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
+        problem.require_discounting()
         inputs = NetworkInputs.of(problem)
-        settings = {"target_rate": self.target_rate, "reward": 1 - problem.discount}
+        settings = {"target_rate": self.target_rate, "reward": problem.normaliser}
         width = inputs.transitions["x"].shape[1]
         networks, batch_keys = begin(lambda key: MLP(width, self.hidden, key=key), keys)
         starts = inputs.choices(problem.start_observation)

@@ -17,8 +17,8 @@ from average_dice.estimators._shared.ratio_fits import NO_OVERLAP
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.results import Fit
 from average_dice.features.logged_states import LoggedStates
-from average_dice.models.linear_systems import solve
-from average_dice.problem import Problem, Rows
+from average_dice.linear_systems import solve
+from average_dice.problem import Problem, Rows, log_power
 from average_dice.resampling import Resample, RowSums
 
 
@@ -50,7 +50,7 @@ class EmphaticTD(Estimator):
             if mean_weight == 0:
                 raise NotApplicable(NO_OVERLAP)
             left = differences.mean(resample) / mean_weight + states.penalty(self.ridge)
-            right = (1 - problem.discount) * rewards.mean(resample)[:, 0] / mean_weight
+            right = problem.normaliser * rewards.mean(resample)[:, 0] / mean_weight
             theta = solve(left, right)
             if not np.isfinite(theta).all():
                 raise NotApplicable(NO_SOLUTION)
@@ -62,7 +62,7 @@ class EmphaticTD(Estimator):
 def log_emphasis(problem: Problem) -> Rows:
     """log F_t, of every row."""
     emphasis = np.zeros(problem.dataset.num_transitions)
-    arriving = np.log(problem.discount) + problem.log_ratio
+    arriving = log_power(problem.discount, 1) + problem.log_ratio
     for start, length in zip(problem.dataset.starts, problem.dataset.lengths, strict=True):
         for row in range(start + 1, start + length):
             emphasis[row] = np.logaddexp(0.0, arriving[row - 1] + emphasis[row - 1])

@@ -23,11 +23,12 @@ from average_dice.estimators._shared.linear_critic import fit_of_critic
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.results import Fit
 from average_dice.features.logged_state_actions import LoggedStateActions
-from average_dice.models.linear_systems import LinearSystem
+from average_dice.linear_systems import LinearSystem
 from average_dice.problem import Problem
 from average_dice.resampling import Resample, RowSums
 
-CONVERGED = 1e-5  # relative to the range of rewards; times 1 − γ, since about 1 / (1 − γ) such changes may follow
+# Relative to the range of values; times 1 − γ, since about 1 / (1 − γ) such changes may follow (at γ = 1, one a step).
+CONVERGED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class FittedQ(Estimator):
         equations = BoundedTD.of(problem, features)
         gram = RowSums(problem, features.logged, features.logged)
         low, high = problem.value_bounds
+        longest = int(problem.dataset.lengths.max())
 
         def solve_for(resample: Resample) -> Fit:
             ((solution,),) = equations.solve([self.ridge], [resample])
@@ -57,7 +59,7 @@ class FittedQ(Estimator):
             share = resample.counts[problem.episode_index] / resample.num_rows
             system = LinearSystem(gram.mean(resample) + features.penalty(self.ridge))
             after, iteration, change = np.clip(solution.after, low, high), 0, np.inf
-            small = CONVERGED * (high - low) * (1 - problem.discount)
+            small = CONVERGED * (high - low) * (problem.normaliser if problem.discount < 1 else 1 / longest)
             while change > small and iteration < self.max_iterations:
                 theta = system.solve((share * (equations.reward + equations.continues * after)) @ features.logged)
                 last, after = after, np.clip(features.after @ theta, low, high)

@@ -13,7 +13,7 @@ from average_dice.estimators._shared.linear_critic import fit_of_critic
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
 from average_dice.estimators.results import Fit
 from average_dice.features.logged_state_actions import LoggedStateActions
-from average_dice.models.linear_systems import solve
+from average_dice.linear_systems import solve
 from average_dice.problem import Problem
 from average_dice.resampling import Resample, RowSums
 
@@ -34,7 +34,7 @@ class LSTDQ(Estimator):
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         features = LoggedStateActions.of(problem, self.num_features, key)
         differences = RowSums(problem, features.logged, features.logged - problem.discount * features.after)
-        rewards = RowSums(problem, features.logged, (1 - problem.discount) * problem.dataset.reward[:, None])
+        rewards = RowSums(problem, features.logged, problem.normaliser * problem.dataset.reward[:, None])
 
         def solve_for(resample: Resample) -> Fit:
             theta = solve(differences.mean(resample) + features.penalty(self.ridge), rewards.mean(resample)[:, 0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from average_dice.errors import NotApplicable
-from average_dice.models.linear_systems import LinearSystem, solve
+from average_dice.linear_systems import LinearSystem, solve
 
 
 def test_a_system_is_solved_both_ways():

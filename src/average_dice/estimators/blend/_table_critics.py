@@ -1,0 +1,41 @@
+"""The critics of the blend for states that repeat: tables with shrinkage.
+
+One has the strengths that predict held-out episodes best. The other has a tenth of them: less bias, more variance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from average_dice.estimators._shared.table_td import Strengths, TableSolution, TableTD
+from average_dice.estimators.blend._critics import ScoredCritic
+from average_dice.problem import Problem
+from average_dice.resampling import Resample
+
+SHARES = (1.0, 0.1)  # of the chosen strengths
+
+
+@dataclass(frozen=True, eq=False)
+class TableCritics:
+    """The equations of the tables of a log, and their strengths."""
+
+    equations: TableTD
+    strengths: tuple[Strengths, ...]
+
+    @staticmethod
+    def of(problem: Problem) -> "TableCritics":
+        """With strengths chosen on this log."""
+        equations = TableTD.of(problem)
+        first, second = equations.choose_strengths()
+        return TableCritics(equations, tuple((share * first, share * second) for share in SHARES))
+
+    def learn(self, resamples: Sequence[Resample]) -> list[list[ScoredCritic]]:
+        """All tables of each resample."""
+        return [
+            [_scored(self.equations.solve(strengths, resample)) for strengths in self.strengths]
+            for resample in resamples
+        ]
+
+
+def _scored(solution: TableSolution) -> ScoredCritic:
+    values, targets = solution.logged(), solution.resample.of_rows(solution.targets)
+    return ScoredCritic(values.start, targets - values.q, solution.error())
