@@ -113,7 +113,7 @@ def test_policies_that_give_nonsense(values, message):
         _ = problem.log_ratio
 
 
-@pytest.mark.parametrize("discount", [0.0, 1.0, -0.1, 1.5, float("nan")])
+@pytest.mark.parametrize("discount", [-0.1, 1.5, float("nan")])
 def test_discounts_out_of_range(discount):
     with pytest.raises(ad.SettingError, match="the discount must lie between 0 and 1"):
         ad.Problem(log_of([0.0]), None, discount)

@@ -24,7 +24,9 @@ LIKENESSES = (0.5, 0.9, 0.99, 0.999)
 Features = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def shared_and_deviations(states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator) -> Features:
+def shared_and_deviations(
+    states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator
+) -> Features:
     from dataclasses import replace
 
     return replace(StateActionFeatures.draw(states, actions, number, NUM_COSINES, rng), likeness=likeness)
@@ -34,7 +36,9 @@ def _num_features(number: int) -> int:
     return min(number, 3) * (1 + NUM_INPUTS + NUM_COSINES)
 
 
-def random_phases(states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator) -> Features:
+def random_phases(
+    states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator
+) -> Features:
     cosines = _num_features(number) - 1 - NUM_INPUTS
     states_map = FourierMap.draw(states, cosines, rng)
     phases = np.sqrt(-np.log(likeness)) * rng.standard_normal((number, cosines))
@@ -48,7 +52,9 @@ def random_phases(states: np.ndarray, actions: np.ndarray, number: int, likeness
     return features
 
 
-def shared_and_phases(states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator) -> Features:
+def shared_and_phases(
+    states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator
+) -> Features:
     shared_map = FourierMap.draw(states, NUM_COSINES, rng)
     cosines = _num_features(number) - shared_map.size
     own_map = FourierMap.draw(states, cosines, rng)
@@ -63,7 +69,9 @@ def shared_and_phases(states: np.ndarray, actions: np.ndarray, number: int, like
     return features
 
 
-def random_codes(states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator) -> Features:
+def random_codes(
+    states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator
+) -> Features:
     states_map = FourierMap.draw(states, NUM_COSINES, rng)
     shared, own = scales(number, likeness)
     codes = own * rng.standard_normal((number, 2)) / np.sqrt(2)
@@ -108,13 +116,16 @@ def main() -> None:
                 print(f"{kind:10s}{number:8d}{num_rows:7d}  ", end="", flush=True)
                 for make in ALTERNATIVES.values():
                     best = min(
-                        (_errors(kind, number, num_rows, make, likeness) for likeness in LIKENESSES), key=lambda one: one[0]
+                        (_errors(kind, number, num_rows, make, likeness) for likeness in LIKENESSES),
+                        key=lambda one: one[0],
                     )
                     print(f"{best[0]:12.3f} {best[1]:8.4f} {best[2]:7g} ", end="", flush=True)
                 print()
 
 
-def _errors(kind: str, number: int, num_rows: int, make: Callable[..., Features], likeness: float) -> tuple[float, float, float]:
+def _errors(
+    kind: str, number: int, num_rows: int, make: Callable[..., Features], likeness: float
+) -> tuple[float, float, float]:
     squares, values = [], []
     for log in range(NUM_LOGS):
         rng = np.random.default_rng(log)

@@ -1,6 +1,6 @@
 """Problem: one log, one policy, one discount, and the quantities derived from them.
 
-The value is J = c E_π[Σ γᵗ r_t] with the normaliser c = 1 − γ: a reward per step. Where γ = 1, c = 1: the expected total.
+The value is J = c E_π[Σ γᵗ r_t] with the normaliser c = 1 − γ: a reward per step. Where γ = 1, c = 1: the total.
 
 Quantities that several methods share are computed here, once, when they are first used:
 
@@ -53,7 +53,7 @@ class Problem:
     Without a policy object, the log's `target_log_prob` is used; methods that need more than π at the logged actions
     then raise `NotApplicable`. If both are given, the policy object is used.
 
-    The discount lies between 0 and 1. A discount of 1 takes a log in which every episode terminates. In a log of
+    The discount lies between 0 and 1. A discount of 1 needs a log in which every episode terminates. In a log of
     one-step episodes no reward is discounted, so the discount is set to 0: the value is E_π[r | s₀].
     """
 
@@ -74,8 +74,8 @@ class Problem:
         if self.discount == 1 and self.is_truncated:
             truncated = self.dataset.num_episodes - int(self.dataset.terminated.sum())
             raise SettingError(
-                f"a discount of 1 takes episodes that terminate, and {truncated:,} of {self.dataset.num_episodes:,} are "
-                "truncated. Give a horizon, or a discount below 1."
+                f"a discount of 1 needs episodes that terminate, and {truncated:,} of {self.dataset.num_episodes:,} "
+                "are truncated. Give a horizon, or a discount below 1."
             )
 
     @property

@@ -33,7 +33,7 @@ def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
     problem = mdp.problem(200, seed=1)
     critic = critic_of(problem)
     weights = AverageDICE().fit(problem, key=KEY).weights
-    found = candidates_of(problem, [critic], weights)
+    found = candidates_of(problem, [critic], [weights])
     fitted = FittedQ(20, RIDGE)
     key = jax.random.fold_in(KEY, 0)  # of the first draw
 
@@ -58,7 +58,7 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
     for seed in range(120):
         problem = mdp.problem(60, seed=seed)
         critic = critic_of(problem)
-        direct = candidates_of(problem, [critic], None)[0]
+        direct = candidates_of(problem, [critic], [])[0]
         values.append(direct.value)
         errors.append(np.linalg.norm(direct.errors))
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
@@ -71,7 +71,7 @@ def test_the_error_of_the_products_is_what_other_logs_show():
         problem = mdp.problem(100, seed=seed)
         critic = critic_of(problem)
         nothing = np.zeros(problem.dataset.num_transitions)
-        (full,) = [one for one in candidates_of(problem, [critic], nothing) if one.full]
+        (full,) = [one for one in candidates_of(problem, [critic], [nothing]) if one.full]
         values.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert 0.6 < np.mean(errors) / np.std(values) < 1.6
@@ -104,7 +104,7 @@ def test_the_error_of_the_products_where_most_episodes_terminate():
         )
         problem = ad.Problem(log, None, 0.95)
         critic = ScoredCritic(np.zeros(200), generator.standard_normal(len(step)), np.zeros(200))
-        (full,) = [one for one in candidates_of(problem, [critic], np.zeros(len(step))) if one.full]
+        (full,) = [one for one in candidates_of(problem, [critic], [np.zeros(len(step))]) if one.full]
         corrections.append(full.value)
         errors.append(np.linalg.norm(full.errors))
     assert np.mean(errors) == pytest.approx(np.std(corrections), rel=0.15)

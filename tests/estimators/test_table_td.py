@@ -46,8 +46,10 @@ def test_the_solution_is_the_limit_of_fitted_q_iteration(discount):
     resample = Resample.of(problem, chosen)
     found = TableTD.of(problem).solve(STRENGTHS, resample)
     v, whole = fitted_by_iteration(problem, resample.counts[problem.episode_index], STRENGTHS)
-    order = [int(np.flatnonzero((found.equations.states.observations == row).all(axis=1))[0]) for row in
-             np.unique(problem.dataset.observation, axis=0)]
+    order = [
+        int(np.flatnonzero((found.equations.states.observations == row).all(axis=1))[0])
+        for row in np.unique(problem.dataset.observation, axis=0)
+    ]
     np.testing.assert_allclose(found.values[order], v, rtol=1e-9)
     assert found.values[-1] == pytest.approx(whole, rel=1e-9)
 

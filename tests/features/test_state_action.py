@@ -3,15 +3,40 @@
 import numpy as np
 import pytest
 
-from average_dice.features.state_action import StateActionFeatures, action_codes
+from average_dice.features.state_action import StateActionFeatures, contrasts, scales
 
 
 @pytest.mark.parametrize("num_actions", [1, 2, 3, 7])
 @pytest.mark.parametrize("likeness", [0.0, 0.5, 0.9])
 def test_codes_have_the_likeness_as_their_kernel(num_actions, likeness):
-    codes = action_codes(num_actions, likeness)
-    np.testing.assert_allclose(codes @ codes.T, likeness + (1 - likeness) * np.eye(num_actions), atol=1e-12)
-    np.testing.assert_allclose(codes[:, 0], codes[0, 0])
+    shared, own = scales(num_actions, likeness)
+    codes = own * contrasts(num_actions)
+    kernel = shared**2 + codes @ codes.T
+    np.testing.assert_allclose(kernel, likeness + (1 - likeness) * np.eye(num_actions), atol=1e-12)
+    np.testing.assert_allclose(codes.sum(axis=0), 0, atol=1e-12)
+
+
+def test_the_number_of_features_does_not_grow_with_the_number_of_actions():
+    generator = np.random.default_rng(0)
+    states, actions = generator.normal(size=(300, 2)), generator.integers(0, 400, 300)
+    sizes = [
+        StateActionFeatures.draw(states, actions % number, number, 10, generator).size for number in (3, 7, 80, 400)
+    ]
+    assert sizes[0] == 3 * 13
+    assert max(sizes) == sizes[0]
+
+
+def test_many_actions_have_their_own_values():
+    """Rewards depend on the action alone: 80 constants are recovered, and none of their differences is lost."""
+    generator = np.random.default_rng(0)
+    states, actions = generator.normal(size=(4_000, 2)), generator.integers(0, 80, 4_000)
+    constants = generator.normal(size=80)
+    features = StateActionFeatures.draw(states, actions, 80, 50, generator)
+    phi = features(states, actions)
+    penalty = np.diag(np.where(features.free, 0.0, 1e-6 * len(phi)))
+    theta = np.linalg.solve(phi.T @ phi + penalty, phi.T @ constants[actions])
+    middle = np.zeros((80, 2))
+    np.testing.assert_allclose(features(middle, np.arange(80)) @ theta, constants, atol=0.1)
 
 
 def test_features_are_the_kernel_of_states_times_that_of_actions():

@@ -44,10 +44,14 @@ class Prepared(ABC):
         """The fit to each of these resamples. Raises `NotApplicable` if one of them cannot be fitted."""
 
 
+ADDED_LATER = "added later"
+
+
 class Estimator(ABC):
     """A method with its settings: a frozen dataclass that implements `prepare`.
 
-    Increase `revision` when the same settings give other numbers than before: stored results are then run again.
+    Increase `revision` when the same settings give other numbers than before: stored results are then run again. A new
+    setting whose default changes no number has `field(default=…, metadata={ADDED_LATER: True})`: they stay valid.
     """
 
     revision: ClassVar[int] = 1

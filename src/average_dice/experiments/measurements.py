@@ -15,6 +15,7 @@ import jax
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import REGISTRY, Estimator, Fit, prepared_once
+from average_dice.estimators.base import ADDED_LATER
 from average_dice.experiments.jobs import Job, Method, Row
 from average_dice.inference.diagnostics import diagnose
 from average_dice.inference.uncertainty import IntervalSettings, uncertainty
@@ -148,9 +149,14 @@ def fingerprint(method: Method) -> str:
 
 
 def _described(value: Any) -> Any:
-    """Settings by the names of classes and functions, without their modules: code may move."""
+    """Settings by the names of classes and functions, without their modules: code may move.
+
+    A setting that was added later, and is at its default, leaves stored results valid.
+    """
     if is_dataclass(value):
-        settings = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        later = {field.name: field.default for field in fields(value) if ADDED_LATER in field.metadata}
+        settings = {name: _described(one) for name, one in given.items() if name not in later or one != later[name]}
         revision = getattr(value, "revision", 1)
         return [type(value).__name__, settings, *([revision] if revision > 1 else [])]
     if isinstance(value, tuple):

@@ -35,13 +35,13 @@ def contrasts(num_actions: int) -> Float[np.ndarray, "action contrast"]:
 
 @dataclass(frozen=True, eq=False)
 class StateActionFeatures:
-    """φ(s, a). Continuous actions: the Fourier features of (s, a). Discrete ones: a part that all share, and deviations.
+    """φ(s, a). Continuous actions: Fourier features of (s, a). Discrete ones: a part that all share, and deviations.
 
         φ(s, a) = (φ(s), ψ(s) ⊗ C[a])
 
-    φ(s) are the Fourier features of the state, C[a] the contrasts of the actions, and ψ(s) the first principal
-    components of φ(s) over the log: all of them for up to three actions, fewer for more, so that the number of features
-    does not grow with the number of actions.
+    φ(s) are the Fourier features of the state, C[a] the contrasts of the actions, and ψ(s) the constant and the first
+    principal components of φ(s) over the log: all of them for up to three actions, fewer for more, so that the number
+    of features does not grow with the number of actions.
     Both parts are scaled so that the kernel is k(s, s′) κ(a, a′) with κ = 1 for the same action and `likeness` for
     others, from 0 (nothing in common) to 1. With a penalty on all but the constant, an action that is not in the log
     gets the value of its state.
@@ -68,7 +68,7 @@ class StateActionFeatures:
         codes, most = contrasts(num_actions), DEVIATIONS * states.size
         if codes.shape[1] > most:  # random directions of the differences
             codes = codes @ generator.standard_normal((codes.shape[1], most)) / np.sqrt(most)
-        number = most // max(codes.shape[1], 1)
+        number = max(1, most // max(codes.shape[1], 1))
         components = None if number >= states.size else principal_components(states, observations, number)
         return StateActionFeatures(states, codes, components)
 
@@ -119,7 +119,11 @@ def scales(num_actions: int, likeness: float) -> tuple[float, float]:
 def principal_components(
     states: FourierMap, observations: Float[np.ndarray, "row observation"], number: int
 ) -> Float[np.ndarray, "feature component"]:
-    """The directions with the largest E[(φᵀx)²] over these rows: the first is close to a constant function."""
-    phi = states(observations).astype(np.float64)
+    """The constant, and the directions of the other features that vary most over these rows."""
+    phi = states(observations).astype(np.float64)[:, 1:]
+    phi -= phi.mean(axis=0)
     _, directions = np.linalg.eigh(phi.T @ phi)
-    return np.ascontiguousarray(directions[:, ::-1][:, :number])
+    found = np.zeros((states.size, number))
+    found[0, 0] = 1.0
+    found[1:, 1:] = directions[:, ::-1][:, : number - 1]
+    return found

@@ -23,10 +23,14 @@ class TableCritics:
 
     @staticmethod
     def of(problem: Problem) -> "TableCritics":
-        """With strengths chosen on this log."""
-        equations = TableTD.of(problem)
-        first, second = equations.choose_strengths()
-        return TableCritics(equations, tuple((share * first, share * second) for share in SHARES))
+        """With strengths chosen on this log; made once for each problem."""
+
+        def make() -> TableCritics:
+            equations = TableTD.of(problem)
+            first, second = equations.choose_strengths()
+            return TableCritics(equations, tuple((share * first, share * second) for share in SHARES))
+
+        return problem.once(TableCritics, make)
 
     def learn(self, resamples: Sequence[Resample]) -> list[list[ScoredCritic]]:
         """All tables of each resample."""

@@ -22,14 +22,14 @@ comparisons, not as an interval.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from average_dice.errors import NotApplicable
-from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm, prepared_once
+from average_dice.estimators.base import ADDED_LATER, Estimator, Prepared, PreparedClosedForm, prepared_once
 from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, Candidate, candidates_of, errors_of
 from average_dice.estimators.blend._critics import Critics, ScoredCritic
 from average_dice.estimators.blend._mixing_weights import mix
@@ -72,7 +72,7 @@ class Blend(Estimator):
     ratio: Estimator = AverageDICE()
     overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
     clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
-    tables: bool | None = None
+    tables: bool | None = field(default=None, metadata={ADDED_LATER: True})
 
     @property
     def trains(self) -> bool:
@@ -90,9 +90,10 @@ class Blend(Estimator):
             return self._by_ratio_alone(problem, key, str(reason))
         by_table = self._uses_tables(problem)
         tables = TableCritics.of(problem) if by_table and problem.dataset.is_discrete else None
-        methods = (self.ratio, TABLE_RATIO) if by_table else (self.ratio,)
         try:
-            ratios = tuple(prepared_once(method, problem, key=key) for method in methods)
+            ratios: tuple[Prepared, ...] = (prepared_once(self.ratio, problem, key=key),)
+            if by_table:
+                ratios += (prepared_once(TABLE_RATIO, problem, key=jax.random.key(0)),)  # it has nothing random
         except NotApplicable as reason:
             return PreparedBlend(self, problem, critics, tables, (), f"by learnt values alone: {reason}")
         return PreparedBlend(self, problem, critics, tables, ratios)
