@@ -45,7 +45,7 @@ def test_baselines_by_hand():
 def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     evaluation.to_json(tmp_path / "result.json")
     content = json.loads((tmp_path / "result.json").read_text())
-    promised = {"discount", "estimand", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
+    promised = {"discount", "estimand", "horizon", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
     assert set(content) == promised | {"judged", "checks", "diagnostics", "states", "curves", "command"} | {
         "against_behaviour",
         "no_difference",

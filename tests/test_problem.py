@@ -1,11 +1,13 @@
 """Problem: ratios and their products, exact, in log space, and clear about what is missing."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
 import average_dice as ad
-from average_dice.testing.exact_mdps import early_termination, random_mdp
+from average_dice.testing.exact_mdps import early_termination, random_mdp, tiny
 from conftest import columns_of
 
 
@@ -139,3 +141,61 @@ def test_effective_episodes():
 def test_flow_marks_termination_and_not_truncation():
     problem = ad.Problem(log_of([0.0] * 4, lengths=[2, 2], terminated=[0]), None, 0.9)
     np.testing.assert_allclose(problem.flow, [0.1, 1.0, 0.1, 0.1])
+
+
+def test_a_resample_of_one_step_episodes_keeps_the_discount():
+    """A log whose episodes all have one step has a discount of 0; some episodes of a longer log do not."""
+    log = ad.LoggedDataset.from_arrays(
+        observation=[[0.0]] * 4,
+        action=[0] * 4,
+        reward=[1.0, 1.0, 1.0, 1.0],
+        next_observation=[[0.0]] * 4,
+        terminated=[True, False, True, True],
+        episode=[0, 1, 1, 2],
+        behaviour_log_prob=[0.0] * 4,
+        target_log_prob=[0.0] * 4,
+    )
+    problem = ad.Problem(log, None, 0.9)
+    assert problem.select_episodes(np.array([0, 2])).discount == 0.9
+    assert ad.Problem(log.select_episodes(np.array([0, 2])), None, 0.9).discount == 0.0
+
+
+def test_a_discount_of_1_needs_terminations():
+    with pytest.raises(ad.SettingError, match=r"3 of 3 are truncated\. Give a horizon that all of them reach"):
+        ad.Problem(truncated_log(3), None, 1.0)
+
+
+def truncated_log(num_episodes):
+    return ad.LoggedDataset.from_arrays(
+        observation=[[0.0]] * num_episodes,
+        action=[0] * num_episodes,
+        reward=[1.0] * num_episodes,
+        next_observation=[[0.0]] * num_episodes,
+        terminated=[False] * num_episodes,
+        episode=list(range(num_episodes)),
+    )
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_the_value_up_to_a_horizon(discount):
+    """On a log of every trajectory, truncated after 3 steps: the exact value of the first two."""
+    mdp = replace(tiny(), discount=discount)
+    problem = ad.Problem.up_to(mdp.exhaustive(4), mdp.policy, discount, 2)
+    visits = mdp.visits(mdp.target, 2)
+    weights = mdp.normaliser * discount ** np.arange(2)
+    exact = float(np.einsum("t,ts,sa,sa->", weights, visits, mdp.target, mdp.reward))
+    for method in (
+        ad.estimators.ImportanceSampling.per_decision(),
+        ad.AverageDICE.tabular(),
+        ad.estimators.FittedQ(20, 1e-9),
+        replace(ad.estimators.DoublyRobust.weighted(), critic=ad.estimators.FittedQ(20, 1e-9)),
+    ):
+        assert method.fit(problem, key=jax.random.key(0)).value == pytest.approx(exact, rel=1e-3)
+    assert not problem.is_truncated
+
+
+def test_a_horizon_beyond_a_truncation_leaves_it():
+    mdp = tiny()
+    assert ad.Problem.up_to(mdp.exhaustive(4), mdp.policy, 0.9, 4).is_truncated
+    with pytest.raises(ad.DatasetError, match="the horizon must be at least 1 step, not 0"):
+        mdp.exhaustive(4).up_to(0)

@@ -94,6 +94,7 @@ def compare(
     policies: Mapping[str, Policy],
     discount: float,
     *,
+    horizon: int | None = None,
     level: float = 0.95,
     bootstrap: int = 100,
     seed: int = 0,
@@ -113,7 +114,14 @@ def compare(
     for name, policy in policies.items():
         starting(name)
         found = evaluate(
-            dataset, policy, discount, estimators=[RECOMMENDED], level=level, bootstrap=bootstrap, seed=seed
+            dataset,
+            policy,
+            discount,
+            estimators=[RECOMMENDED],
+            horizon=horizon,
+            level=level,
+            bootstrap=bootstrap,
+            seed=seed,
         )
         if found.estimates[RECOMMENDED].value is None or found.against_behaviour is None:
             raise NotApplicable(f"{name}: {'; '.join(str(note) for note in found.estimates[RECOMMENDED].notes)}")

@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,6 +72,7 @@ class Evaluation:
 
     discount: float
     estimand: Estimand
+    horizon: int | None
     seed: int
     dataset: Mapping[str, Any]
     estimates: Mapping[str, Estimate]
@@ -104,6 +106,7 @@ class Evaluation:
             {
                 "discount": self.discount,
                 "estimand": self.estimand.value,
+                "horizon": self.horizon,
                 "seed": self.seed,
                 "dataset": self.dataset,
                 "estimates": [self._content(name, one) for name, one in self.estimates.items()],
@@ -168,6 +171,7 @@ def evaluate(
     discount: float,
     *,
     estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
+    horizon: int | None = None,
     level: float = 0.95,
     bootstrap: int = 100,
     bootstrap_trained: int = 0,
@@ -180,6 +184,8 @@ def evaluate(
     - `policy`: None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
+    - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.
+    - `horizon`: the value counts the rewards of this many steps; None for all.
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
       `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
@@ -199,7 +205,8 @@ def evaluate(
     )
     if not methods:
         raise SettingError("give at least one estimator.")
-    problem = Problem(dataset, policy, discount)
+    question = Problem if horizon is None else partial(Problem.up_to, horizon=horizon)
+    problem = question(dataset, policy, discount)
     check_features(problem, features)
     key = jax.random.key(seed)
     runs: dict[str, Run] = {}
@@ -218,6 +225,7 @@ def evaluate(
     return Evaluation(
         discount=discount,
         estimand=problem.estimand,
+        horizon=horizon,
         seed=seed,
         dataset=_summary(dataset),
         estimates={name: run.estimate for name, run in runs.items()},

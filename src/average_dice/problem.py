@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
-from average_dice.policies import CategoricalPolicy, Network, Policy
+from average_dice.policies import CategoricalPolicy, Network, Policy, WithoutStep
 from average_dice.policies.base import Observations, WeightedActions
 
 # A larger log ratio is an error in the log. Below it, weights times ratios times rewards fit into float64 (e^709).
@@ -75,7 +75,7 @@ class Problem:
             truncated = self.dataset.num_episodes - int(self.dataset.terminated.sum())
             raise SettingError(
                 f"a discount of 1 needs episodes that terminate, and {truncated:,} of {self.dataset.num_episodes:,} "
-                "are truncated. Give a horizon, or a discount below 1."
+                "are truncated. Give a horizon that all of them reach, or a discount below 1."
             )
 
     @property
@@ -271,6 +271,17 @@ class Problem:
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+
+    @staticmethod
+    def up_to(dataset: LoggedDataset, policy: Policy | None, discount: float, horizon: int) -> "Problem":
+        """The value of the first `horizon` steps: the process terminates then, and the step is part of the state."""
+        return Problem(dataset.up_to(horizon), None if policy is None else WithoutStep(policy), discount)
+
+    def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "Problem":
+        """The same question to a log of these episodes, which may repeat."""
+        selected = Problem(self.dataset.select_episodes(chosen), self.policy, self.discount)
+        object.__setattr__(selected, "discount", self.discount)  # even if all of these have one step
+        return selected
 
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """The result of `make`, computed once for each name and kept as long as it is in use.

@@ -53,10 +53,7 @@ def select(
     if num_groups < 2:
         raise SettingError("choosing among estimators takes at least two episodes.")
     group = np.random.default_rng(0).permutation(problem.dataset.num_episodes) % num_groups
-    without = [
-        Problem(problem.dataset.select_episodes(np.flatnonzero(group != one)), problem.policy, problem.discount)
-        for one in range(num_groups)
-    ]
+    without = [problem.select_episodes(np.flatnonzero(group != one)) for one in range(num_groups)]
     found: dict[str, tuple[float, float]] = {}
     reasons = []
     for name, method in methods.items():

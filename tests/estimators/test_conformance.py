@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from average_dice.errors import NotApplicable
 from average_dice.estimators import REGISTRY
+from average_dice.models import IncrementalLinear
 from average_dice.testing import hard_cases
 from average_dice.testing._estimating import fit
 from average_dice.testing.cases import CASES, CLOSED_FORMS, EXPLICIT, NOT_CHECKED, TRAINED, is_checked
@@ -15,6 +18,7 @@ from average_dice.testing.conformance import (
     check_exact_ratio,
     check_missing_inputs,
     check_more_data,
+    check_real_space,
     check_recovers_value,
     check_refit,
     check_reward_scale,
@@ -25,6 +29,7 @@ from average_dice.testing.conformance import (
     every_trajectory,
 )
 from average_dice.testing.exact_mdps import clock, sticky_chain, truncated
+from average_dice.testing.real_spaces import REAL_SPACES, every_trajectory_of
 
 WHOLE = [name for name, case in CLOSED_FORMS.items() if case.estimates == "whole"]
 IMPORTANCE_SAMPLING = ("is", "pdis", "wis", "wpdis")
@@ -72,6 +77,39 @@ def test_trained_methods_give_a_learning_curve(name):
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_where_expectations_are_exact(name):
     check_every_trajectory(CLOSED_FORMS[name])
+
+
+@pytest.mark.parametrize("mdp_name", REAL_SPACES)
+def test_the_values_of_both_policies_differ_on_real_spaces(mdp_name):
+    """By a fifth: an estimate of the wrong policy would fail."""
+    mdp, _ = REAL_SPACES[mdp_name]
+    assert abs(replace(mdp, target=mdp.behaviour).value - mdp.value) > 0.18 * abs(mdp.value)
+
+
+@pytest.mark.parametrize("mdp_name", REAL_SPACES)
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_closed_forms_serve_real_spaces(name, mdp_name):
+    """With their registered settings. All of them apply."""
+    method = REGISTRY[name].make()
+    if name == "average-dice-incremental":
+        method = replace(method, model=IncrementalLinear(num_passes=1_000))  # these logs have few rows
+    check_real_space(method, mdp_name)
+    _, problem = every_trajectory_of(mdp_name)
+    assert np.isfinite(fit(method, problem).value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mdp_name", REAL_SPACES)
+@pytest.mark.parametrize("name", long_ones_marked(TRAINED, SAME_CODE))
+def test_trained_methods_serve_real_spaces(name, mdp_name):
+    check_real_space(TRAINED[name].method, mdp_name, relative_tolerance=0.06)
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if name != "average-dice-neural"])
+def test_trained_methods_say_that_they_need_a_discount_below_1(name):
+    _, problem = every_trajectory_of("undiscounted")
+    with pytest.raises(NotApplicable, match="it needs a discount below 1"):
+        fit(TRAINED[name].quick_method, problem)
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -16,7 +16,10 @@ DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its int
 Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for no intervals.", min=0)]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
-Discount = Annotated[float, typer.Option(help="Discount factor γ, above 0 and below 1.")]
+Discount = Annotated[
+    float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, every episode must terminate; or give a horizon.")
+]
+Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.", min=1)]
 Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")]
 
 
@@ -58,6 +61,7 @@ def evaluate(
     estimators: Annotated[
         str, typer.Option(help="Names separated by commas, all, or recommended (with the baselines).")
     ] = "recommended",
+    horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Bootstrap = 100,
     bootstrap_trained: Annotated[
@@ -92,6 +96,7 @@ def evaluate(
             target,
             discount,
             estimators=estimators,
+            horizon=horizon,
             level=level,
             bootstrap=bootstrap,
             bootstrap_trained=bootstrap_trained,
@@ -133,6 +138,7 @@ def compare(
     data: Logs,
     discount: Discount,
     policy: Annotated[list[Path], typer.Option(help="Policy file, or name of a task. Repeat it for each policy.")],
+    horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
     seed: Seed = 0,
@@ -156,7 +162,9 @@ def compare(
     log = read_dataset(*data)
     console = make_console()
     with progress_bar(console) as starting:
-        found = run(log, policies, discount, level=level, bootstrap=bootstrap, seed=seed, starting=starting)
+        found = run(
+            log, policies, discount, horizon=horizon, level=level, bootstrap=bootstrap, seed=seed, starting=starting
+        )
     if json is not None:
         found.to_json(json)
     console.print(found)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -168,6 +168,23 @@ class LoggedDataset:
             object.__setattr__(selected, name, column)
         object.__setattr__(selected, "metadata", self.metadata)
         return selected
+
+    def up_to(self, horizon: int) -> "LoggedDataset":
+        """The log of a process that terminates after `horizon` steps. The step becomes the last observation.
+
+        Values up to a horizon depend on the steps that are left, so the step belongs to the state.
+        """
+        if horizon < 1:
+            raise DatasetError(f"the horizon must be at least 1 step, not {horizon}.")
+        rows = self.step < horizon
+        given = {name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)}
+        columns = {name: values[rows] for name, values in given.items() if values is not None}
+        step, ends = columns["step"], columns["step"] == horizon - 1
+        columns["observation"] = np.column_stack([columns["observation"], step])
+        columns["next_observation"] = np.column_stack([columns["next_observation"], step + 1])
+        columns["terminated"] = columns["terminated"] | ends
+        columns["truncated"] = columns["truncated"] & ~ends
+        return replace(self, **columns)
 
     @cached_property
     def sha256(self) -> str:

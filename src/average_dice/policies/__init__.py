@@ -6,12 +6,14 @@ from average_dice.policies.files import load_policy, save_policy
 from average_dice.policies.gaussian import GaussianPolicy
 from average_dice.policies.network import Network
 from average_dice.policies.perturbed import mixed_with_uniform, with_scaled_variance
+from average_dice.policies.without_step import WithoutStep
 
 __all__ = [
     "CategoricalPolicy",
     "GaussianPolicy",
     "Network",
     "Policy",
+    "WithoutStep",
     "load_policy",
     "mean_over_actions",
     "mixed_with_uniform",

@@ -7,7 +7,9 @@ Each check is a function that raises an `AssertionError`, which names the proper
 - k r + b in place of r gives k J + b M, with M the mass that the method finds;
 - the same key gives the same answer, for any order of the rows;
 - a refit to a bootstrap resample is the fit to the log of these episodes;
-- without π or μ, the method raises `NotApplicable` or gives a finite value.
+- without π or μ, the method raises `NotApplicable` or gives a finite value;
+- with forty actions, a deterministic policy, one-step episodes and discounts of 0 and 1, the value is that of a log of
+  every trajectory, or the method raises `NotApplicable`.
 
 `check_estimator` runs all that apply. Rewards are shifted, so that an error in the mass (truncation treated as
 termination, a ratio that sums to one) shows in the value.
@@ -29,6 +31,7 @@ from average_dice.estimators.registry import Estimates
 from average_dice.problem import Problem
 from average_dice.testing._estimating import assert_close, fit, refit
 from average_dice.testing.exact_mdps import ExactMDP, early_termination, random_mdp, rare_state, tiny, truncated
+from average_dice.testing.real_spaces import REAL_SPACES, every_trajectory_of
 
 # Root mean squared error, over the log, of a ratio that was trained. A constant ratio would be off by 0.2 for pairs of
 # state and action and, on the MDP "early termination", by 0.05 for states.
@@ -86,6 +89,9 @@ def check_estimator(estimator: Estimator, *, estimates: Estimates = "whole", tol
     >>> check_estimator(ImportanceSampling.per_decision(), estimates="truncated", tolerance=0.05)
     """
     check_case(Case(estimator, estimates, tolerance))
+    if not estimator.trains:
+        for name in REAL_SPACES:
+            check_real_space(estimator, name)
 
 
 def check_case(case: Case) -> None:
@@ -193,6 +199,15 @@ def check_every_trajectory(case: Case, tolerance: float | None = None) -> None:
     if tolerance is None:
         tolerance = case.tolerance * (EXACT_SHARE if case.estimates in ("whole", "truncated") else 1)
     assert_close(found, expected, tolerance, "the value where expectations are exact, on the MDP 'tiny'", hint)
+
+
+def check_real_space(method: Estimator, name: str, relative_tolerance: float = 0.02) -> None:
+    """The value on a log of every trajectory of one of `REAL_SPACES`, unless the method does not apply."""
+    mdp, problem = every_trajectory_of(name)
+    found = _value_or_reason(method, problem)
+    if not isinstance(found, NotApplicable):
+        what = f"the value where expectations are exact, on the MDP '{name}'"
+        assert_close(found, mdp.value, relative_tolerance * abs(mdp.value), what)
 
 
 def check_exact_ratio(case: Case, relative_tolerance: float = 1e-3) -> None:

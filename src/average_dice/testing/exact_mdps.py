@@ -56,6 +56,11 @@ class ExactMDP:
         return len(self.start)
 
     @property
+    def normaliser(self) -> float:
+        """1 − γ, or 1 where γ = 1: the value is then the expected total."""
+        return 1 - self.discount if self.discount < 1 else 1.0
+
+    @property
     def horizon(self) -> int:
         """The length that no logged episode exceeds."""
         return self.truncation or self.clock or LONGEST_EPISODE
@@ -79,7 +84,7 @@ class ExactMDP:
 
     def discounted(self, num_steps: int) -> Float[np.ndarray, " state"]:
         """(1 − γ) Σ_{t<num_steps} γᵗ P_π(s_t = s)."""
-        weights = (1 - self.discount) * self.discount ** np.arange(num_steps)
+        weights = self.normaliser * self.discount ** np.arange(num_steps)
         return weights @ self.visits(self.target, num_steps)
 
     @cached_property
@@ -88,7 +93,7 @@ class ExactMDP:
         if self.clock:
             return self.discounted(self.clock)
         flow = np.eye(self.num_states) - self.discount * self.step_matrix(self.target).T
-        return np.linalg.solve(flow, (1 - self.discount) * self.start)
+        return np.linalg.solve(flow, self.normaliser * self.start)
 
     @cached_property
     def logged(self) -> Float[np.ndarray, " state"]:
@@ -127,7 +132,7 @@ class ExactMDP:
         ends = 1 - self.transition.sum(axis=2)  # [state, action]
         flow = (1 - self.discount) + self.discount * ends
         found = np.einsum("s,sa,sa->", occupancy, self.target, flow)
-        return (1 - self.discount) * self.value_of(occupancy) / float(found)
+        return self.normaliser * self.value_of(occupancy) / float(found)
 
     def problem(self, num_episodes: int, seed: int) -> Problem:
         """A sampled log with the policy and the discount."""
