@@ -40,6 +40,6 @@ def small_log() -> ad.LoggedDataset:
 def columns_of(log: ad.LoggedDataset) -> dict[str, np.ndarray]:
     """The columns as a dictionary of fresh arrays, without those that are unknown."""
     names = ("episode", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated")
-    optional = ("behaviour_log_prob", "target_log_prob")
+    optional = ("behaviour_log_prob", "target_log_prob", "action_mask")
     columns = {name: getattr(log, name) for name in (*names, *optional)}
     return {name: values.copy() for name, values in columns.items() if values is not None}

@@ -18,6 +18,7 @@ import average_dice as ad
 from average_dice.demo import DEMOS, load_demo
 from average_dice.tasks.shipped import truth_record
 from average_dice.tasks.task import TASKS
+from average_dice.testing.exact_mdps import masked
 from processes import started
 
 COMMAND = Path(sys.executable).with_name("average-dice")
@@ -126,6 +127,15 @@ def test_validate_describes_a_good_log():
     text = run("validate", LOG)
     assert f"{DEMO.dataset.num_transitions:,}" in text
     assert "The log is valid." in text
+
+
+def test_validate_counts_allowed_actions(tmp_path):
+    log = masked().sample(200, seed=0)
+    ad.write_dataset(log, tmp_path / "log.parquet")
+    mean = log.action_mask.sum() / log.num_transitions
+    assert 2 < mean < 4
+    assert f"{mean:.1f} of 4 actions are allowed on average" in run("validate", tmp_path / "log.parquet")
+    assert "action_mask" not in run("validate", LOG)
 
 
 def test_estimators_lists_them_all():

@@ -24,6 +24,7 @@ from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.policies import CategoricalPolicy, Network, Policy, WithoutStep
+from average_dice.policies.admissible import ForbiddenActions
 from average_dice.policies.base import Observations, WeightedActions
 
 # A larger log ratio is an error in the log. Below it, weights times ratios times rewards fit into float64 (e^709).
@@ -107,6 +108,7 @@ class Problem:
             if data.target_log_prob is None:
                 raise NotApplicable("it needs π at the logged actions: give a policy, or a target_log_prob column")
             return data.target_log_prob
+        _ = self.forbidden_actions  # refuses a policy that does not respect the mask
         log_prob = np.asarray(self.policy.log_prob(data.observation, data.action), np.float64)
         if log_prob.shape != (data.num_transitions,):
             raise PolicyError(f"the policy's log_prob has shape {log_prob.shape}, not ({data.num_transitions},).")
@@ -125,7 +127,30 @@ class Problem:
     def target_actions(
         self, observations: Observations, *, num_draws: int, generator: np.random.Generator
     ) -> WeightedActions:
-        """Actions of π at these observations, with weights that sum to one in every row."""
+        """Actions of π at these observations, with weights that sum to one in every row.
+
+        If the log has a mask, forbidden actions have weight zero at every logged state.
+        """
+        actions, weights = self._weighted_actions(observations, num_draws=num_draws, generator=generator)
+        if self.forbidden_actions is not None:
+            weights = self.forbidden_actions.without(observations, actions, weights)
+        return actions, weights
+
+    @cached_property
+    def forbidden_actions(self) -> ForbiddenActions | None:
+        """The actions whose weight is rounding that must be removed; None if there are none.
+
+        Raises a `PolicyError` if π puts more weight than that on actions that the mask forbids.
+        """
+        data = self.dataset
+        if data.action_mask is None or not hasattr(self.policy, "weighted_actions"):
+            return None
+        actions, weights = self._weighted_actions(data.observation, num_draws=1, generator=np.random.default_rng(0))
+        return ForbiddenActions.of(data, data.action_mask, actions, weights)
+
+    def _weighted_actions(
+        self, observations: Observations, *, num_draws: int, generator: np.random.Generator
+    ) -> WeightedActions:
         if self.policy is None or not hasattr(self.policy, "weighted_actions"):
             raise NotApplicable("it needs π itself, not only its probabilities of the logged actions: give a policy")
         actions, weights = self.policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
@@ -268,6 +293,7 @@ class Problem:
             action=np.zeros(data.num_transitions, np.int64),
             behaviour_log_prob=certain,
             target_log_prob=certain,
+            action_mask=None,
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)

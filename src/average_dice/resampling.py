@@ -21,6 +21,7 @@ MOST_BYTES = 2**28
 # Cached columns of a problem that a resample can take over instead of computing them again.
 BY_ROW = ("target_log_prob", "log_ratio", "ratio", "log_product")
 BY_EPISODE = ("final_log_product",)
+OF_LOG = ("forbidden_actions",)  # of π at the states of the log, which are those of every resample
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Resample:
         resampled = whole.select_episodes(chosen)
         for names, which in ((BY_ROW, rows), (BY_EPISODE, chosen)):
             resampled.__dict__.update({name: whole.__dict__[name][which] for name in names if name in whole.__dict__})
+        resampled.__dict__.update({name: whole.__dict__[name] for name in OF_LOG if name in whole.__dict__})
         return Resample(resampled, chosen, rows, np.bincount(chosen, minlength=data.num_episodes).astype(np.float64))
 
     def on(self, problem: Problem) -> "Resample":

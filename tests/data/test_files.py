@@ -28,8 +28,14 @@ def without_probabilities(log):
     return ad.LoggedDataset(**{name: columns[name] for name in columns if not name.endswith("log_prob")})
 
 
+def with_mask(log):
+    mask = np.arange(log.num_transitions)[:, None] % 3 != np.arange(4)
+    mask[np.arange(log.num_transitions), log.action] = True
+    return ad.LoggedDataset(**columns_of(log), action_mask=mask)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("variant", [lambda log: log, continuous, without_probabilities])
+@pytest.mark.parametrize("variant", [lambda log: log, continuous, without_probabilities, with_mask])
 def test_round_trip(small_log, tmp_path, suffix, variant):
     log = variant(small_log)
     ad.write_dataset(log, tmp_path / f"log{suffix}")
@@ -63,6 +69,54 @@ def test_the_parquet_file_has_the_documented_types(small_log, tmp_path):
         "behaviour_log_prob": "double",
         "target_log_prob": "double",
     }
+
+
+def test_a_mask_is_written_as_lists_of_bool_and_read_from_numbers_too(small_log, tmp_path):
+    log = with_mask(small_log)
+    ad.write_dataset(log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    column = table.column("action_mask")
+    assert column.type.value_type == pa.bool_()
+    assert column.to_pylist() == log.action_mask.tolist()
+    index = table.column_names.index("action_mask")
+    for changed in (column.cast(pa.list_(pa.int8())), column.cast(pa.list_(pa.bool_(), 4)), pa.nulls(len(table))):
+        pq.write_table(table.set_column(index, "action_mask", changed), tmp_path / "other.parquet")
+        again = ad.read_dataset(tmp_path / "other.parquet")
+        assert again.sha256 == (small_log if changed.null_count else log).sha256
+
+
+def test_masks_of_parts_are_joined(small_log, tmp_path):
+    log = with_mask(small_log)
+    halves = [log.select_episodes(np.arange(6)), log.select_episodes(np.arange(6, 12))]
+    second = ad.LoggedDataset(**columns_of(halves[1]) | {"episode": halves[1].episode + 6})
+    ad.write_dataset(halves[0], tmp_path / "a.parquet")
+    ad.write_dataset(second, tmp_path / "b.npz")
+    np.testing.assert_array_equal(
+        ad.read_dataset(tmp_path / "a.parquet", tmp_path / "b.npz").action_mask, log.action_mask
+    )
+    wider = columns_of(second)
+    wider["action_mask"] = np.pad(wider["action_mask"], ((0, 0), (0, 1)))
+    ad.write_dataset(ad.LoggedDataset(**wider), tmp_path / "b.npz")
+    with pytest.raises(
+        ad.DatasetError, match=r"episode \d+, step 0: action_mask has [45] numbers where other rows have"
+    ):
+        ad.read_dataset(tmp_path / "a.parquet", tmp_path / "b.npz")
+
+
+def test_a_null_within_a_mask_is_named(small_log, tmp_path):
+    log = with_mask(small_log)
+    ad.write_dataset(log, tmp_path / "log.parquet")
+    table = pq.read_table(tmp_path / "log.parquet")
+    values = table.column("action_mask").to_pylist()
+    values[2][3] = None
+    column = pa.array(values, pa.list_(pa.bool_()))
+    pq.write_table(
+        table.set_column(table.column_names.index("action_mask"), "action_mask", column), tmp_path / "n.parquet"
+    )
+    with pytest.raises(
+        ad.DatasetError, match=rf"episode 0, step {log.step[2]}: action_mask\[3\] is None. It must be true"
+    ):
+        ad.read_dataset(tmp_path / "n.parquet")
 
 
 def test_fixed_size_and_large_lists_are_read_too(small_log, tmp_path):

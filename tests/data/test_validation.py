@@ -190,3 +190,102 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_count(columns):
     assert "action is -3" in text
     assert "reward is nan" in text
     assert "(2 more like it)" in text
+
+
+@pytest.fixture
+def masked_columns(columns):
+    columns["action_mask"] = np.ones((len(columns["action"]), 3), bool)
+    return columns
+
+
+def test_a_mask_is_carried_sorted_and_selected(masked_columns):
+    mask = masked_columns["action_mask"]
+    mask[::2, 2] = False
+    log = ad.LoggedDataset.from_arrays(**masked_columns)
+    shuffle = np.random.default_rng(0).permutation(len(mask))
+    shuffled = {name: values[shuffle] for name, values in masked_columns.items()}
+    assert ad.LoggedDataset.from_arrays(**shuffled).sha256 == log.sha256
+    np.testing.assert_array_equal(ad.LoggedDataset.from_arrays(**shuffled).action_mask, mask)
+    chosen = np.array([3, 0, 3])
+    np.testing.assert_array_equal(log.select_episodes(chosen).action_mask, mask[log.rows_of(chosen)])
+
+
+def test_a_mask_counts_in_the_hash_only_if_there_is_one(masked_columns):
+    log = ad.LoggedDataset(**masked_columns)
+    without = ad.LoggedDataset(**masked_columns | {"action_mask": None})
+    other = masked_columns["action_mask"].copy()
+    other[0, 2] = False
+    hashes = {log.sha256, without.sha256, ad.LoggedDataset(**masked_columns | {"action_mask": other}).sha256}
+    assert len(hashes) == 3
+    del masked_columns["action_mask"]
+    assert without.sha256 == ad.LoggedDataset(**masked_columns).sha256
+    assert without.action_mask is None
+
+
+def test_a_mask_of_zeros_and_ones_is_one_of_booleans(masked_columns):
+    right = ad.LoggedDataset(**masked_columns)
+    for kind in (np.int8, np.float64, list):
+        as_numbers = (
+            masked_columns["action_mask"].tolist() if kind is list else masked_columns["action_mask"].astype(kind)
+        )
+        assert ad.LoggedDataset.from_columns(masked_columns | {"action_mask": as_numbers}).sha256 == right.sha256
+
+
+def test_a_mask_with_continuous_actions(masked_columns):
+    masked_columns["action"] = masked_columns["action"].astype(float)
+    text = error_of(masked_columns)
+    assert text.startswith(f"{place(masked_columns, 0)}action_mask is given, but actions are continuous. Remove")
+    assert "more like it" not in text
+
+
+def test_a_mask_with_another_number_of_actions_in_one_row(masked_columns):
+    row = middle(masked_columns)
+    ragged = masked_columns["action_mask"].tolist()
+    ragged[row] = ragged[row][:-1]
+    masked_columns["action_mask"] = ragged
+    assert f"{place(masked_columns, row)}action_mask has 2 numbers where other rows have 3" in error_of(masked_columns)
+
+
+def test_a_mask_that_allows_nothing(masked_columns):
+    row = middle(masked_columns)
+    masked_columns["action_mask"][row] = False
+    assert error_of(masked_columns) == (
+        f"{place(masked_columns, row)}action_mask allows no action. "
+        "Allow the actions that were possible here, or remove the episode."
+    )
+
+
+def test_a_mask_that_forbids_the_logged_action(masked_columns):
+    action, mask = masked_columns["action"], masked_columns["action_mask"]
+    rows = np.flatnonzero(action == 1)[[2, 4]]
+    mask[rows, 1] = False
+    assert error_of(masked_columns) == (
+        f"{place(masked_columns, rows[0])}action 1 is logged, but action_mask forbids it. "
+        "Correct the mask or the action. (1 more like it)"
+    )
+
+
+def test_a_mask_without_the_logged_action(masked_columns):
+    row = middle(masked_columns)
+    masked_columns["action"][row] = 3
+    found = error_of(masked_columns)
+    assert (
+        found
+        == f"{place(masked_columns, row)}action is 3, action_mask has actions 0 to 2. Give it a flag for every action."
+    )
+
+
+@pytest.mark.parametrize("value", [2, -1, np.nan])
+def test_a_mask_of_other_numbers(masked_columns, value):
+    row = middle(masked_columns)
+    masked_columns["action_mask"] = masked_columns["action_mask"].astype(float)
+    masked_columns["action_mask"][row, 1] = value
+    assert f"{place(masked_columns, row)}action_mask[1] is {float(value)}. It must be true" in error_of(masked_columns)
+
+
+def test_a_mask_of_another_shape(masked_columns):
+    size = len(masked_columns["action"])
+    for mask in (np.ones(size, bool), np.ones((size, 3, 1), bool), np.full((size, 3), "yes")):
+        assert "action_mask must be one list of true or false per row" in error_of(
+            masked_columns | {"action_mask": mask}
+        )

@@ -181,6 +181,18 @@ def test_an_unseen_action_has_the_value_of_its_state(name, shift):
 
 
 @pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        *((name, 1e-12) for name in (*IMPORTANCE_SAMPLING, "average-dice-tabular", "mis-kernel")),
+        *((name, 1e-8) for name in ("lstd-q", "etd", "cop-td-features", "mwl-kernel", "wdr", "average-dice-dr")),
+        ("average-dice-blend", 1e-5),
+    ],
+)
+def test_forbidden_actions_where_expectations_are_exact(name, tolerance):
+    hard_cases.check_masked_actions(CLOSED_FORMS[name].method, CLOSED_FORMS[name].estimates, tolerance)
+
+
+@pytest.mark.parametrize(
     ("name", "tolerance"),  # the others are noisier than wpdis and wdr
     [("pdis", 0.07), ("wis", 0.07), ("wpdis", 0.04), ("dr", 0.07), ("wdr", 0.04), ("average-dice-blend", 0.07)],
 )

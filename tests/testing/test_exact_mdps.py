@@ -9,6 +9,7 @@ from average_dice.testing.exact_mdps import (
     ALL,
     early_termination,
     hidden_clock,
+    masked,
     random_mdp,
     sticky_chain,
     support_hole,
@@ -22,7 +23,7 @@ HASHES = {
     "sticky chain": "3d7daf542027cb93c85b913997024a880bd87b59ef1701d002df81dd4926ca3e",
     "truncated": "1f0a8c81721153a5687c0731fa7f268d8aa54e60c60f0d382020b60c3b200326",
 }
-EVERY = (*ALL, unseen_action(), hidden_clock(), support_hole(), tiny())
+EVERY = (*ALL, unseen_action(), hidden_clock(), support_hole(), tiny(), masked())
 
 
 @pytest.mark.parametrize("mdp", EVERY, ids=lambda mdp: mdp.name)
@@ -63,6 +64,18 @@ def test_every_trajectory_is_there_as_often_as_it_is_likely():
 def test_hidden_states_share_an_observation():
     log = hidden_clock().sample(20, seed=0)
     np.testing.assert_array_equal(log.observation, np.eye(6)[np.zeros(log.num_transitions, int)])
+
+
+def test_logs_carry_the_mask_and_no_policy_takes_a_forbidden_action():
+    mdp = masked()
+    assert not mdp.allowed.all()
+    for policy in (mdp.target, mdp.behaviour):
+        np.testing.assert_array_equal(policy > 0, mdp.allowed)
+    for log in (mdp.sample(50, seed=0), mdp.exhaustive(4)):
+        np.testing.assert_array_equal(log.action_mask, mdp.allowed[log.observation.argmax(axis=1)])
+        assert log.terminated.any()
+        assert log.truncated.any()
+    assert tiny().exhaustive(4).action_mask is None
 
 
 def test_the_same_seed_gives_the_same_log():

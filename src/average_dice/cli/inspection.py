@@ -49,6 +49,9 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
         yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
     else:
         yield "actions", f"continuous, {log.action.shape[1]} dimensions"
+    if log.action_mask is not None:
+        allowed = log.action_mask.sum(axis=1)
+        yield "action_mask", f"{allowed.mean():.1f} of {log.action_mask.shape[1]} actions are allowed on average"
     yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
     yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"

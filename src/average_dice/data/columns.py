@@ -17,7 +17,7 @@ REQUIRED = (
     "terminated",
     "truncated",
 )
-OPTIONAL = ("behaviour_log_prob", "target_log_prob")
+OPTIONAL = ("behaviour_log_prob", "target_log_prob", "action_mask")
 
 Columns = dict[str, np.ndarray]
 
@@ -54,9 +54,11 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
     columns["reward"] = _numbers("reward", given["reward"])
     for name in ("terminated", "truncated"):
         columns[name] = _flags(name, given[name], place)
-    for name in OPTIONAL:
+    for name in ("behaviour_log_prob", "target_log_prob"):
         if name in given:
             columns[name] = _numbers(name, given[name])
+    if "action_mask" in given:
+        columns["action_mask"] = _mask(given["action_mask"], place)
     return columns
 
 
@@ -131,6 +133,22 @@ def _actions(values: Any, place: Any) -> np.ndarray:
             f"but is {_kind(array)}."
         )
     return np.atleast_2d(array.T).T.astype(np.float64)
+
+
+def _mask(values: Any, place: Any) -> np.ndarray:
+    """One flag for each action, in every row."""
+    array = _rectangle("action_mask", values, place)
+    if array.ndim != 2 or array.dtype.kind not in "biufO":  # O: a list with a null
+        raise DatasetError(
+            f"action_mask must be one list of true or false per row, a flag for each action, but is {_kind(array)}."
+        )
+    wrong = ~np.isin(array, (0, 1))
+    if wrong.any():
+        row, action = (int(index) for index in np.argwhere(wrong)[0])
+        raise DatasetError(
+            f"{place(row)}: action_mask[{action}] is {array[row, action]}. It must be true or false (or 1 or 0)."
+        )
+    return array.astype(bool)
 
 
 def _rectangle(name: str, values: Any, place: Any) -> np.ndarray:

@@ -26,6 +26,7 @@ class LoggedDataset:
     - `truncated`: recording stopped, but the episode would have continued. If both flags are set, it is terminated.
     - `behaviour_log_prob`: log μ(a|s) of the logged action (a density for continuous actions); None if unknown.
     - `target_log_prob`: log π(a|s) of the logged action, if the log has it; −∞ where π never takes that action.
+    - `action_mask`: which discrete actions are allowed in each row, one flag for each action; None if all of them are.
     - `metadata`: where the log comes from; JSON values, not part of the content hash.
     """
 
@@ -39,6 +40,7 @@ class LoggedDataset:
     truncated: Bool[np.ndarray, " transition"]
     behaviour_log_prob: Float[np.ndarray, " transition"] | None = None
     target_log_prob: Float[np.ndarray, " transition"] | None = None
+    action_mask: Bool[np.ndarray, "transition choice"] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,7 @@ class LoggedDataset:
         episode_ends: Any = None,
         behaviour_log_prob: Any = None,
         target_log_prob: Any = None,
+        action_mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> "LoggedDataset":
         """A log from arrays or lists, with an episode number for each row or with the last rows of episodes.
@@ -114,6 +117,7 @@ class LoggedDataset:
             "truncated": truncated,
             "behaviour_log_prob": behaviour_log_prob,
             "target_log_prob": target_log_prob,
+            "action_mask": action_mask,
         }
         return LoggedDataset.from_columns(columns, metadata)
 

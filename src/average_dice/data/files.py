@@ -146,7 +146,7 @@ def _to_arrow(values: np.ndarray) -> pa.Array:
     if values.ndim == 1:
         return pa.array(values)
     single = values.astype(np.float32)
-    if (single == values).all():  # list<float> where it is exact, list<double> otherwise
+    if values.dtype.kind == "f" and (single == values).all():  # list<float> where it is exact, list<double> otherwise
         values = single
     offsets = np.arange(len(values) + 1) * values.shape[1]
     if values.size > np.iinfo(np.int32).max:

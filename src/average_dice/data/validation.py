@@ -121,6 +121,44 @@ def _too_likely(name: str, values: np.ndarray, row: int) -> str:
     return f"{name} is {values[row]:g}, above zero, for a discrete action. Give the logarithm of a probability"
 
 
+def masks_allow_the_logged_actions(columns: Columns) -> Iterator[str]:
+    """A mask is for discrete actions, allows at least one action in every row, and allows the logged one."""
+    if "action_mask" not in columns:
+        return
+    action, mask = columns["action"], columns["action_mask"]
+    width, some = mask.shape[1], mask.any(axis=1)
+    if action.ndim > 1:
+        first = np.arange(len(mask)) == 0
+        yield from _report(
+            columns,
+            first,
+            lambda row: (
+                "action_mask is given, but actions are continuous. Remove the column, or number actions 0, 1, …"
+            ),
+        )
+        return
+    yield from _report(
+        columns,
+        ~some,
+        lambda row: "action_mask allows no action. Allow the actions that were possible here, or remove the episode",
+    )
+    yield from _report(
+        columns,
+        some & (action >= width),
+        lambda row: (
+            f"action is {action[row]}, action_mask has actions 0 to {width - 1}. Give it a flag for every action"
+        ),
+    )
+    known = np.flatnonzero(some & (action >= 0) & (action < width))  # the others are reported already
+    forbidden = np.zeros(len(mask), bool)
+    forbidden[known] = ~mask[known, action[known]]
+    yield from _report(
+        columns,
+        forbidden,
+        lambda row: f"action {action[row]} is logged, but action_mask forbids it. Correct the mask or the action",
+    )
+
+
 def rows_are_chained(columns: Columns) -> Iterator[str]:
     """next_observation is the observation of the next row of the episode."""
     after, before = columns["next_observation"][:-1], columns["observation"][1:]
@@ -144,6 +182,7 @@ CHECKS: tuple[Callable[[Columns], Iterator[str]], ...] = (
     episodes_end_once,
     numbers_are_plausible,
     discrete_actions_are_possible,
+    masks_allow_the_logged_actions,
     rows_are_chained,
 )
 

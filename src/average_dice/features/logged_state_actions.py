@@ -30,9 +30,11 @@ def target_actions(problem: Problem, observations: np.ndarray) -> WeightedAction
 
 
 def number_of_actions(problem: Problem) -> int | None:
-    """The number of π's discrete actions; None if actions are continuous."""
+    """The number of discrete actions, of the mask or of π; None if actions are continuous."""
     if not problem.dataset.is_discrete:
         return None
+    if problem.dataset.action_mask is not None:
+        return int(problem.dataset.action_mask.shape[1])
     actions, _ = target_actions(problem, problem.start_observation[:1])
     number, seen = int(actions.max()) + 1, int(problem.dataset.action.max())
     if seen >= number:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from average_dice.data import LoggedDataset
 from average_dice.policies import CategoricalPolicy
@@ -36,6 +36,7 @@ class ExactMDP:
     - `early_truncations`: episodes are truncated after one of these lengths or at `truncation`, all equally likely.
     - `clock`: the MDP itself terminates every episode after this many steps. Observations do not show the step.
     - `observed_as`: the state as which each state is observed; itself if None.
+    - `allowed`: the actions that each state allows, which logs have as their `action_mask`; without a mask if None.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ExactMDP:
     clock: int | None = None
     early_truncations: tuple[int, ...] = ()
     observed_as: Int[np.ndarray, " state"] | None = None
+    allowed: Bool[np.ndarray, "state action"] | None = None
 
     @property
     def num_states(self) -> int:
@@ -203,6 +205,7 @@ class ExactMDP:
             "next_observation": observation[after],
             "terminated": after == self.num_states,
             "behaviour_log_prob": np.log(self.behaviour[state, action]),
+            "action_mask": None if self.allowed is None else self.allowed[state],
         }
         return LoggedDataset.from_arrays(**own | columns)
 
@@ -351,6 +354,34 @@ def tiny(truncation: int = 3) -> ExactMDP:
         behaviour=np.full((2, 2), 0.5),
         discount=0.9,
         truncation=truncation,
+    )
+
+
+def masked(truncation: int | None = 3) -> ExactMDP:
+    """Three states with four actions, of which they allow two, three and all; terminates early.
+
+    Probabilities are in quarters: with `truncation` = 3 it is small enough for `exhaustive(4)`. What forbidden actions
+    would do is marked by a reward of 100, which no policy earns.
+    """
+    allowed = np.array([[True, True, False, False], [False, True, True, True], [True, True, True, True]])
+    transition = np.array(
+        [
+            [[0.5, 0.5, 0.0], [0.0, 0.25, 0.5], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]],
+            [[0.0, 1.0, 0.0], [0.25, 0.0, 0.75], [0.25, 0.25, 0.25], [0.5, 0.5, 0.0]],
+            [[0.75, 0.25, 0.0], [0.0, 0.5, 0.25], [0.5, 0.0, 0.5], [0.0, 0.0, 0.75]],
+        ]
+    )
+    reward = np.array([[1.0, -0.5, 0.0, 0.0], [0.0, 0.25, 2.0, 1.0], [0.5, 1.5, -1.0, 3.0]])
+    return ExactMDP(
+        name="masked",
+        transition=transition,
+        reward=np.where(allowed, reward, 100.0),
+        start=np.array([0.5, 0.25, 0.25]),
+        target=np.array([[0.3, 0.7, 0.0, 0.0], [0.0, 0.2, 0.5, 0.3], [0.1, 0.3, 0.1, 0.5]]),
+        behaviour=np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]),
+        discount=0.9,
+        truncation=truncation,
+        allowed=allowed,
     )
 
 

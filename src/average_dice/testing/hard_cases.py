@@ -1,8 +1,8 @@
 """Checks on harder logs, which only some kinds of methods pass: choose those that your method should pass.
 
-Unseen actions, truncation at different lengths, a wrong critic, a discount near one, continuous actions, a policy of
-the wrong kind. Two checks state the opposite: that a log misleads every method of a kind. Tolerances leave room for the
-sampling error on these logs, and are smaller than the error that each check must find.
+Unseen and forbidden actions, truncation at different lengths, a wrong critic, a discount near one, continuous actions,
+a policy of the wrong kind. Two checks state the opposite: that a log misleads every method of a kind. Tolerances leave
+room for the sampling error on these logs, and are smaller than the error that each check must find.
 """
 
 from dataclasses import replace
@@ -12,13 +12,15 @@ import numpy as np
 from average_dice.data import LoggedDataset
 from average_dice.errors import PolicyError
 from average_dice.estimators import BehaviourReturn, Estimator
+from average_dice.estimators.registry import Estimates
 from average_dice.policies import CategoricalPolicy, GaussianPolicy
 from average_dice.problem import Problem
 from average_dice.testing._estimating import assert_close, fit
-from average_dice.testing.conformance import with_shifted_rewards
+from average_dice.testing.conformance import expected_value, with_shifted_rewards
 from average_dice.testing.exact_mdps import (
     clock,
     hidden_clock,
+    masked,
     random_mdp,
     sticky_chain,
     support_hole,
@@ -35,6 +37,14 @@ def check_unseen_action(method: Estimator, shift: float = 0.0) -> None:
     mdp = with_shifted_rewards(unseen_action(), shift)
     found = fit(method, mdp.problem(200, seed=0)).value
     assert_close(found, mdp.value, 0.02, f"an unseen action has the value of its state, rewards shifted by {shift:g}")
+
+
+def check_masked_actions(method: Estimator, estimates: Estimates, tolerance: float) -> None:
+    """The exact value where states forbid actions, on a log of every trajectory. The value of μ differs by 0.1."""
+    mdp = masked()
+    problem = Problem(mdp.exhaustive(4), mdp.policy, mdp.discount)
+    found, expected = fit(method, problem).value, expected_value(mdp, estimates)
+    assert_close(found, expected, tolerance, "the value where expectations are exact, on the MDP 'masked'")
 
 
 def check_uneven_truncation(method: Estimator, tolerance: float) -> None:
