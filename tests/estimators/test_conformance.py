@@ -89,10 +89,10 @@ def test_the_values_of_both_policies_differ_on_real_spaces(mdp_name):
 @pytest.mark.parametrize("mdp_name", REAL_SPACES)
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_closed_forms_serve_real_spaces(name, mdp_name):
-    """With their registered settings. All of them apply."""
-    method = REGISTRY[name].make()
-    if name == "average-dice-incremental":
-        method = replace(method, model=IncrementalLinear(num_passes=1_000))  # these logs have few rows
+    """All of them apply. The features of the cases are too few for forty actions: there, the registered settings."""
+    method = REGISTRY[name].make() if mdp_name == "many actions" else CASES[name].method
+    if name == "average-dice-incremental":  # these logs have few rows, and equal episodes side by side
+        method = replace(method, model=IncrementalLinear(step_size=0.02, num_passes=2_000))
     check_real_space(method, mdp_name)
     _, problem = every_trajectory_of(mdp_name)
     assert np.isfinite(fit(method, problem).value)
