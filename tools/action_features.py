@@ -18,7 +18,7 @@ from average_dice.features.fourier import FourierMap
 from average_dice.features.state_action import StateActionFeatures, scales
 
 NUM_COSINES, NUM_INPUTS, NUM_LOGS, NUM_TESTS = 200, 4, 6, 1_000
-RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
+RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 LIKENESSES = (0.5, 0.9, 0.99, 0.999)
 
 Features = Callable[[np.ndarray, np.ndarray], np.ndarray]

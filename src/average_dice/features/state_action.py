@@ -119,11 +119,15 @@ def scales(num_actions: int, likeness: float) -> tuple[float, float]:
 def principal_components(
     states: FourierMap, observations: Float[np.ndarray, "row observation"], number: int
 ) -> Float[np.ndarray, "feature component"]:
-    """The constant, and the directions of the other features that vary most over these rows."""
-    phi = states(observations).astype(np.float64)[:, 1:]
-    phi -= phi.mean(axis=0)
+    """The constant, and the directions of the other features that vary most over these rows.
+
+    The constant has the prior variance that constants have in the kernel: its mean ‖φ̄‖² over pairs of rows.
+    """
+    phi = states(observations).astype(np.float64)
+    mean = phi.mean(axis=0)
+    phi = (phi - mean)[:, 1:]
     _, directions = np.linalg.eigh(phi.T @ phi)
     found = np.zeros((states.size, number))
-    found[0, 0] = 1.0
+    found[0, 0] = np.linalg.norm(mean)
     found[1:, 1:] = directions[:, ::-1][:, : number - 1]
     return found
