@@ -268,6 +268,7 @@ class Problem:
             action=np.zeros(data.num_transitions, np.int64),
             behaviour_log_prob=certain,
             target_log_prob=certain,
+            action_features=None,
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
