@@ -50,10 +50,10 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
         yield f"observation column {column}", f"categorical, {len(values):,} different values"
     if log.is_discrete:
         yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
-    if log.action_features is not None:
-        yield "action features", "{} for each of {} actions".format(*reversed(log.action_features.shape))
     else:
         yield "actions", f"continuous, {log.action.shape[1]} dimensions"
+    if log.action_features is not None:
+        yield "action features", "{1} for each of {0} actions".format(*log.action_features.shape)
     yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
     yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"

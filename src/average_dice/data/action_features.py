@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from average_dice.errors import DatasetError
 
-ActionFeatures = Float[np.ndarray, "action feature"]
+ActionFeatures = Float[np.ndarray, "choice feature"]
 
 
-def as_action_features(given: Any, actions: Int[np.ndarray, " transition"]) -> ActionFeatures:
+def as_action_features(given: Any, actions: np.ndarray) -> ActionFeatures:
     """The features as an array [action, feature], checked against the actions of the log."""
     try:
         found = np.array(given, np.float64)

@@ -17,8 +17,8 @@ MOST_NAMED = 5  # columns in a message
 Column = Float[np.ndarray, " transition"]
 
 
-def as_categorical(given: Any, columns: Columns) -> tuple[int, ...]:
-    """The indices of the declared columns in order, checked against the observations."""
+def as_categorical(given: Any) -> tuple[int, ...]:
+    """The indices of the declared columns in order."""
     try:
         found = sorted({int(one) for one in given if int(one) == one})
         number = len(list(given))
@@ -26,22 +26,24 @@ def as_categorical(given: Any, columns: Columns) -> tuple[int, ...]:
         raise DatasetError(f"categorical must be indices of observation columns, not {given!r}.") from None
     if len(found) < number:
         raise DatasetError(f"categorical must be different whole numbers, not {given!r}: name each column once.")
-    width = columns["observation"].shape[1]
-    if wrong := [one for one in found if not 0 <= one < width]:
-        raise DatasetError(
-            f"categorical names observation column {wrong[0]}, but columns are numbered 0 to {width - 1}."
-        )
-    _check_chained(found, columns)
     return tuple(found)
 
 
-def _check_chained(categorical: Sequence[int], columns: Columns) -> None:
-    """A code must be the same in next_observation and in the next row to the last digit: there are no near codes."""
+def check_categorical(categorical: Sequence[int], columns: Columns) -> None:
+    """Raises unless these are columns, and codes are the same in next_observation and in the next row.
+
+    They must be equal to the last digit: a code that is nearly the same is another one.
+    """
+    width = columns["observation"].shape[1]
+    if wrong := [one for one in categorical if not 0 <= one < width]:
+        raise DatasetError(
+            f"categorical names observation column {wrong[0]}, but columns are numbered 0 to {width - 1}."
+        )
     joined = columns["step"][1:] > 0
     for one in categorical:
         after, before = columns["next_observation"][:-1, one], columns["observation"][1:, one]
-        if (wrong := joined & (after != before)).any():
-            row = int(wrong.argmax())
+        if (apart := joined & (after != before)).any():
+            row = int(apart.argmax())
             raise DatasetError(
                 f"episode {columns['episode'][row]}, step {columns['step'][row]}: next_observation[{one}] is "
                 f"{after[row]:.17g}, and the next row has {before[row]:.17g}. Codes of a categorical column must be "

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from average_dice.data.action_features import as_action_features
-from average_dice.data.categories import advice, as_categorical, looks_categorical
+from average_dice.data.categories import advice, as_categorical, check_categorical, looks_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED, as_columns
 from average_dice.data.encoding import Encoding
 from average_dice.data.validation import check
@@ -46,7 +46,7 @@ class LoggedDataset:
     target_log_prob: Float[np.ndarray, " transition"] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     categorical: tuple[int, ...] = ()
-    action_features: Float[np.ndarray, "action feature"] | None = None
+    action_features: Float[np.ndarray, "choice feature"] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -60,7 +60,8 @@ class LoggedDataset:
         for name, values in columns.items():
             values.flags.writeable = False
             object.__setattr__(self, name, values)
-        object.__setattr__(self, "categorical", as_categorical(self.categorical, columns))
+        object.__setattr__(self, "categorical", as_categorical(self.categorical))
+        check_categorical(self.categorical, columns)
         if self.action_features is not None:
             features = as_action_features(self.action_features, columns["action"])
             features.flags.writeable = False
@@ -75,7 +76,9 @@ class LoggedDataset:
         action_features: Any = None,
     ) -> "LoggedDataset":
         """A log from its columns by name, each an array or a list."""
-        given: dict[str, Any] = {**as_columns(columns), "categorical": categorical, "action_features": action_features}
+        given: dict[str, Any] = {**as_columns(columns), "categorical": as_categorical(categorical)}
+        if action_features is not None:
+            given["action_features"] = as_action_features(action_features, given["action"])
         return LoggedDataset(**given, metadata=metadata or {})
 
     @staticmethod

@@ -24,8 +24,8 @@ def contrasts(num_actions: int) -> Float[np.ndarray, "action contrast"]:
 
 
 def codes_of_features(
-    action_features: Float[np.ndarray, "action feature"], most: int
-) -> Float[np.ndarray, "action code"]:
+    action_features: Float[np.ndarray, "choice feature"], most: int
+) -> Float[np.ndarray, "choice code"]:
     """C with C Cᵀ ∝ (I − 1/A) K (I − 1/A), K the Gaussian kernel of the features, with at most `most` columns.
 
     The mean of the diagonal is 1 − 1/A, as that of the contrasts. Actions with equal features have equal codes.

@@ -52,7 +52,7 @@ class StateActionFeatures:
         num_actions: int | None,
         num_features: int,
         generator: np.random.Generator,
-        action_features: Float[np.ndarray, "action feature"] | None = None,
+        action_features: Float[np.ndarray, "choice feature"] | None = None,
     ) -> "StateActionFeatures":
         """`num_features` random cosines, on the scale and with the bandwidth of these rows."""
         if num_actions is None:
