@@ -50,7 +50,17 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "against_behaviour",
         "no_difference",
     }
-    summary = {"terminated", "lengths", "rewards", "observation", "action", "behaviour_known", "metadata"}
+    summary = {
+        "terminated",
+        "lengths",
+        "rewards",
+        "observation",
+        "categorical",
+        "action_features",
+        "action",
+        "behaviour_known",
+        "metadata",
+    }
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
     assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}
     keys = {"estimator", "value", "return", "lower", "upper", "level", "interval", "seconds", "diagnostics"}

@@ -216,6 +216,8 @@ def evaluate(
     starting("diagnostics")
     diagnostics = diagnose(problem, key=key)
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
+    if judged is not None and dataset.categorical_advice is not None:
+        runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
     estimate = None if judged is None else runs[judged].estimate
     found_difference: Difference | str = f"{NO_DIFFERENCE}only baselines were evaluated"
     if judged is not None:
@@ -280,6 +282,10 @@ class Run:
         kept = prepared if problem.dataset.num_transitions <= ROWS_KEPT else None
         return Run(method, estimate, fit, kept, found.replicates)
 
+    def with_note(self, note: Note) -> "Run":
+        """The same run with one more note."""
+        return replace(self, estimate=replace(self.estimate, notes=(*self.estimate.notes, note)))
+
 
 def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array) -> Difference | str:
     """The difference from the behaviour policy, by the same method on the same resamples; or why there is none."""
@@ -314,6 +320,8 @@ def _summary(dataset: LoggedDataset) -> dict[str, Any]:
         "lengths": [int(dataset.lengths.min()), float(dataset.lengths.mean()), int(dataset.lengths.max())],
         "rewards": [float(dataset.reward.min()), float(dataset.reward.mean()), float(dataset.reward.max())],
         "observation": dataset.observation.shape[1],
+        "categorical": list(dataset.categorical),
+        "action_features": 0 if dataset.action_features is None else dataset.action_features.shape[1],
         "action": "discrete" if dataset.is_discrete else f"continuous, {dataset.action.shape[1]} wide",
         "behaviour_known": dataset.behaviour_log_prob is not None,
         "metadata": {name: str(value) for name, value in dataset.metadata.items()},

@@ -294,6 +294,7 @@ class Problem:
             behaviour_log_prob=certain,
             target_log_prob=certain,
             action_mask=None,
+            action_features=None,
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from average_dice.cli.app import Logs, app, find_policy, make_console, progress_bar
+from average_dice.cli.app import (
+    ActionFeatures,
+    Categorical,
+    Logs,
+    app,
+    find_policy,
+    make_console,
+    progress_bar,
+    read_log,
+)
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
 
@@ -71,6 +80,8 @@ def evaluate(
         tuple[int, int] | None,
         typer.Option(help="Two dimensions of the observation for the map of states. Default: principal components."),
     ] = None,
+    categorical: Categorical = None,
+    action_features: ActionFeatures = None,
     seed: Seed = 0,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
@@ -79,7 +90,6 @@ def evaluate(
 
     Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --report report.html`
     """
-    from average_dice.data import read_dataset
     from average_dice.estimators import find, is_baseline
     from average_dice.evaluation import evaluate as run
 
@@ -88,7 +98,7 @@ def evaluate(
     for path in outputs:
         check_writable(path)
     target = find_policy(policy) if policy is not None else None
-    log = read_dataset(*data)
+    log = read_log(data, categorical, action_features)
     console = make_console()
     with progress_bar(console) as starting:
         found = run(
@@ -141,6 +151,8 @@ def compare(
     horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
+    categorical: Categorical = None,
+    action_features: ActionFeatures = None,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -149,7 +161,6 @@ def compare(
     Example: `average-dice compare log.parquet --policy old.safetensors --policy new.safetensors --discount 0.95`
     """
     from average_dice.comparison import compare as run
-    from average_dice.data import read_dataset
 
     if json is not None:
         check_writable(json)
@@ -159,7 +170,7 @@ def compare(
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
     }
-    log = read_dataset(*data)
+    log = read_log(data, categorical, action_features)
     console = make_console()
     with progress_bar(console) as starting:
         found = run(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from average_dice.cli.app import Logs, app, make_console
+from average_dice.cli.app import ActionFeatures, Categorical, Logs, app, make_console, read_log
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,21 +20,22 @@ WIDEST_NEEDS = 9  # characters: longer cells wrap, so that the table fits into 8
 
 
 @app.command()
-def validate(data: Logs) -> None:
+def validate(data: Logs, categorical: Categorical = None, action_features: ActionFeatures = None) -> None:
     """Checks a log. Prints every problem with its remedy, or a summary of a valid log.
 
     Example: `average-dice validate log.parquet`
     """
     from rich.table import Table
 
-    from average_dice.data import read_dataset
-
+    log = read_log(data, categorical, action_features)
     table = Table(show_header=False)
-    for name, value in _summary(read_dataset(*data)):
+    for name, value in _summary(log):
         table.add_row(name, value)
     console = make_console()
     console.print(table)
     console.print("The log is valid.", style="green")
+    if log.categorical_advice is not None:
+        console.print(f"Note: {log.categorical_advice}", soft_wrap=True)
 
 
 def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
@@ -45,6 +46,8 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "episodes", f"{log.num_episodes:,}, {terminated:,} terminated, {log.num_episodes - terminated:,} truncated"
     yield "length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"
     yield "observations", f"{log.observation.shape[1]} dimensions"
+    for column, values in zip(log.categorical, log.encoding.values, strict=True):
+        yield f"observation column {column}", f"categorical, {len(values):,} different values"
     if log.is_discrete:
         yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
     else:
@@ -52,6 +55,8 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     if log.action_mask is not None:
         allowed = log.action_mask.sum(axis=1)
         yield "action_mask", f"{allowed.mean():.1f} of {log.action_mask.shape[1]} actions are allowed on average"
+    if log.action_features is not None:
+        yield "action features", "{1} for each of {0} actions".format(*log.action_features.shape)
     yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
     yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"

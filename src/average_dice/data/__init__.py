@@ -1,6 +1,8 @@
-"""Logged episodes: the dataset, its validation, and its files."""
+"""Logged episodes: the dataset, its validation, its encoding, and its files."""
 
+from average_dice.data.action_features import read_action_features
 from average_dice.data.dataset import LoggedDataset
+from average_dice.data.encoding import Encoding
 from average_dice.data.files import check_suffix, read_dataset, write_dataset
 
-__all__ = ["LoggedDataset", "check_suffix", "read_dataset", "write_dataset"]
+__all__ = ["Encoding", "LoggedDataset", "check_suffix", "read_action_features", "read_dataset", "write_dataset"]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from average_dice.data.action_features import as_action_features
+from average_dice.data.categories import advice, as_categorical, check_categorical, looks_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED, as_columns
+from average_dice.data.encoding import Encoding
 from average_dice.data.validation import check
 from average_dice.errors import DatasetError
 
@@ -28,6 +31,8 @@ class LoggedDataset:
     - `target_log_prob`: log π(a|s) of the logged action, if the log has it; −∞ where π never takes that action.
     - `action_mask`: which discrete actions are allowed in each row, one flag for each action; None if all of them are.
     - `metadata`: where the log comes from; JSON values, not part of the content hash.
+    - `categorical`: indices of observation columns whose numbers are codes of categories.
+    - `action_features`: numbers that describe the discrete actions, one row for each; None if there are none.
     """
 
     episode: Int[np.ndarray, " transition"]
@@ -42,6 +47,8 @@ class LoggedDataset:
     target_log_prob: Float[np.ndarray, " transition"] | None = None
     action_mask: Bool[np.ndarray, "transition choice"] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    categorical: tuple[int, ...] = ()
+    action_features: Float[np.ndarray, "choice feature"] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -55,11 +62,26 @@ class LoggedDataset:
         for name, values in columns.items():
             values.flags.writeable = False
             object.__setattr__(self, name, values)
+        object.__setattr__(self, "categorical", as_categorical(self.categorical))
+        check_categorical(self.categorical, columns)
+        if self.action_features is not None:
+            features = as_action_features(self.action_features, columns["action"])
+            features.flags.writeable = False
+            object.__setattr__(self, "action_features", features)
 
     @staticmethod
-    def from_columns(columns: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> "LoggedDataset":
+    def from_columns(
+        columns: Mapping[str, Any],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        categorical: Sequence[int] = (),
+        action_features: Any = None,
+    ) -> "LoggedDataset":
         """A log from its columns by name, each an array or a list."""
-        return LoggedDataset(**as_columns(columns), metadata=metadata or {})
+        given: dict[str, Any] = {**as_columns(columns), "categorical": as_categorical(categorical)}
+        if action_features is not None:
+            given["action_features"] = as_action_features(action_features, given["action"])
+        return LoggedDataset(**given, metadata=metadata or {})
 
     @staticmethod
     def from_arrays(
@@ -77,6 +99,8 @@ class LoggedDataset:
         target_log_prob: Any = None,
         action_mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
+        categorical: Sequence[int] = (),
+        action_features: Any = None,
     ) -> "LoggedDataset":
         """A log from arrays or lists, with an episode number for each row or with the last rows of episodes.
 
@@ -84,6 +108,8 @@ class LoggedDataset:
         - `episode_ends`: instead of `episode`; a boolean for each row, true on the last row of an episode, or the
           positions of these rows. All rows must be in order of time.
         - `truncated`: if left out, an episode that is not terminated is truncated on its last row.
+        - `categorical`: indices of observation columns whose numbers are codes of categories.
+        - `action_features`: for discrete actions, one row of numbers for each action; similar actions share values.
 
         >>> log = LoggedDataset.from_arrays(
         ...     observation=[[0.0], [1.0], [0.0]], action=[1, 0, 0], reward=[0.0, 1.0, 0.0],
@@ -119,7 +145,7 @@ class LoggedDataset:
             "target_log_prob": target_log_prob,
             "action_mask": action_mask,
         }
-        return LoggedDataset.from_columns(columns, metadata)
+        return LoggedDataset.from_columns(columns, metadata, categorical=categorical, action_features=action_features)
 
     @property
     def num_transitions(self) -> int:
@@ -151,6 +177,21 @@ class LoggedDataset:
         """The number of transitions of each episode."""
         return np.diff(np.append(self.starts, self.num_transitions))
 
+    @cached_property
+    def encoding(self) -> Encoding:
+        """How observations become inputs of features and networks; a log of some of the episodes has the same."""
+        return Encoding.of(self.categorical, self.observation, self.next_observation)
+
+    @cached_property
+    def looks_categorical(self) -> tuple[int, ...]:
+        """Undeclared observation columns that may be codes: a few different integers, and no counters."""
+        return looks_categorical(self.observation, self.step == 0, self.categorical)
+
+    @property
+    def categorical_advice(self) -> str | None:
+        """A sentence, without a full stop, about the columns that look categorical; None if there are none."""
+        return advice(self.observation, self.looks_categorical) if self.looks_categorical else None
+
     def rows_of(self, chosen: Int[np.ndarray, " choice"]) -> Int[np.ndarray, " row"]:
         """The rows of these episodes, one episode after the other. Episodes are numbered from 0 as in `starts`."""
         lengths = self.lengths[chosen]
@@ -170,7 +211,8 @@ class LoggedDataset:
             if column is not None:
                 column.flags.writeable = False
             object.__setattr__(selected, name, column)
-        object.__setattr__(selected, "metadata", self.metadata)
+        for name in ("metadata", "categorical", "action_features", "encoding"):
+            object.__setattr__(selected, name, getattr(self, name))
         return selected
 
     def up_to(self, horizon: int) -> "LoggedDataset":
@@ -199,6 +241,11 @@ class LoggedDataset:
                 little_endian = values.astype(values.dtype.newbyteorder("<"))
                 digest.update(f"{name} {values.dtype.kind} {values.shape}\n".encode())
                 digest.update(np.ascontiguousarray(little_endian).tobytes())
+        if self.categorical:
+            digest.update(f"categorical {self.categorical}\n".encode())
+        if self.action_features is not None:
+            digest.update(f"action_features {self.action_features.shape}\n".encode())
+            digest.update(self.action_features.astype("<f8").tobytes())
         return digest.hexdigest()
 
 

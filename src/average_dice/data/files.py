@@ -3,7 +3,7 @@
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,19 @@ from average_dice.files import written_whole
 
 METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
 
+# What is declared about the columns, as JSON under keys of their own.
+DECLARED = {"categorical": "average_dice.categorical", "action_features": "average_dice.action_features"}
+
 Raw = dict[str, Any]
 
 
-def read_dataset(*paths: str | Path) -> LoggedDataset:
+def read_dataset(
+    *paths: str | Path, categorical: Sequence[int] | None = None, action_features: Any = None
+) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
     Files are `.parquet` or `.npz`. Parts are joined before they are checked, so an episode may span several files.
+    `categorical` (indices of observation columns that hold codes) and `action_features` replace those of the files.
 
     >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
     >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
@@ -34,7 +40,15 @@ def read_dataset(*paths: str | Path) -> LoggedDataset:
     parts = [_reader(Path(path))(Path(path)) for path in paths]
     try:
         columns = _joined([columns for columns, _ in parts], paths)
-        return LoggedDataset.from_columns(columns, _joined_metadata([metadata for _, metadata in parts]))
+        given = {"categorical": categorical, "action_features": action_features}
+        declared = {
+            name: _agreed(name, [columns.get(key) for columns, _ in parts], paths)
+            if given[name] is None
+            else given[name]
+            for name, key in DECLARED.items()
+        }
+        declared["categorical"] = () if declared["categorical"] is None else declared["categorical"]
+        return LoggedDataset.from_columns(columns, _joined_metadata([metadata for _, metadata in parts]), **declared)
     except DatasetError as error:
         raise DatasetError(*(f"{', '.join(map(str, paths))}: {text}" for text in error.problems)) from None
 
@@ -68,13 +82,15 @@ def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
         file = pq.ParquetFile(path)
         names = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
         table = file.read(columns=names)
-        text = (file.schema_arrow.metadata or {}).get(METADATA.encode(), b"{}")
+        stored = file.schema_arrow.metadata or {}
+        text = stored.get(METADATA.encode(), b"{}")
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
     try:
         if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
             raise DatasetError(f"column {', '.join(repeated)} occurs more than once. Keep one of each name.")
-        return {name: _from_arrow(name, table) for name in table.column_names}, _metadata(text)
+        declared = {key: _declared(key, stored[key.encode()]) for key in DECLARED.values() if key.encode() in stored}
+        return {name: _from_arrow(name, table) for name in table.column_names} | declared, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
 
@@ -87,6 +103,26 @@ def _metadata(text: str | bytes) -> Mapping[str, Any]:
     if not isinstance(metadata, dict):
         raise DatasetError(f"its metadata under {METADATA} is not a JSON object. Correct it, or remove it.")
     return metadata
+
+
+def _declared(key: str, text: str | bytes) -> list[Any]:
+    try:
+        declared = json.loads(text)
+    except ValueError:
+        declared = None
+    if not isinstance(declared, list):
+        raise DatasetError(f"its metadata under {key} is not a JSON list. Correct it, or remove it.")
+    return declared
+
+
+def _to_store(dataset: LoggedDataset) -> dict[str, str]:
+    """The metadata and what is declared, as JSON texts by their keys."""
+    stored = {METADATA: json.dumps(dict(dataset.metadata), sort_keys=True)}
+    if dataset.categorical:
+        stored[DECLARED["categorical"]] = json.dumps(list(dataset.categorical))
+    if dataset.action_features is not None:
+        stored[DECLARED["action_features"]] = json.dumps(dataset.action_features.tolist())
+    return stored
 
 
 def _from_arrow(name: str, table: pa.Table) -> Any:
@@ -125,10 +161,11 @@ def _read_npz(path: Path) -> tuple[Raw, Mapping[str, Any]]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             raw = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
             text = str(archive[METADATA]) if METADATA in archive.files else "{}"
+            stored = {key: str(archive[key]) for key in DECLARED.values() if key in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
     try:
-        return raw, _metadata(text)
+        return raw | {key: _declared(key, found) for key, found in stored.items()}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
 
@@ -138,7 +175,7 @@ def _write_parquet(dataset: LoggedDataset, path: Path) -> None:
     for name in (*REQUIRED, *OPTIONAL):
         if (values := getattr(dataset, name)) is not None:
             arrays[name] = _to_arrow(values)
-    table = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(dict(dataset.metadata), sort_keys=True)})
+    table = pa.table(arrays).replace_schema_metadata(_to_store(dataset))
     pq.write_table(table, path, compression="zstd")
 
 
@@ -157,7 +194,7 @@ def _to_arrow(values: np.ndarray) -> pa.Array:
 def _write_npz(dataset: LoggedDataset, path: Path) -> None:
     arrays = {name: getattr(dataset, name) for name in (*REQUIRED, *OPTIONAL)}
     arrays = {name: values for name, values in arrays.items() if values is not None}
-    arrays[METADATA] = np.array(json.dumps(dict(dataset.metadata), sort_keys=True))
+    arrays |= {key: np.array(text) for key, text in _to_store(dataset).items()}
     with path.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
@@ -191,6 +228,16 @@ def _joined(parts: list[Raw], paths: tuple[str | Path, ...]) -> Raw:
 
 def _joined_metadata(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return parts[0] if all(part == parts[0] for part in parts) else {"parts": [dict(part) for part in parts]}
+
+
+def _agreed(name: str, declared: list[Any], paths: tuple[str | Path, ...]) -> Any:
+    """What all files declare."""
+    for path, one in zip(paths, declared, strict=True):
+        if one != declared[0]:
+            raise DatasetError(
+                f"{name} is not the same in {paths[0]} and in {path}. Give it when reading: read_dataset(…, {name}=…)."
+            )
+    return declared[0]
 
 
 def _first_line(error: Exception) -> str:

@@ -36,7 +36,7 @@ class FourierMap:
         """`num_features` random cosines, on the scale and with the bandwidth of these inputs."""
         mean, std = mean_and_std(inputs)
         some = generator.choice(len(inputs), size=min(ROWS_FOR_BANDWIDTH, len(inputs)), replace=False)
-        width = _median_distance((inputs[some] - mean) / std)
+        width = median_distance((inputs[some] - mean) / std)
         frequencies = generator.standard_normal((inputs.shape[1], num_features)) / width
         phases = generator.uniform(0, 2 * np.pi, num_features)
         return FourierMap(mean, std, width, np.vstack([phases, frequencies]).astype(np.float32))
@@ -57,7 +57,8 @@ class FourierMap:
         return phi
 
 
-def _median_distance(points: np.ndarray) -> float:
+def median_distance(points: np.ndarray) -> float:
+    """The median distance between different points."""
     squares = (points**2).sum(axis=1)
     distances = squares[:, None] + squares - 2 * points @ points.T
     above = distances[np.triu_indices(len(points), 1)]

@@ -42,6 +42,12 @@ def number_of_actions(problem: Problem) -> int | None:
             f"the log has action {seen}, the policy has actions 0 to {number - 1}. "
             "Give the policy that belongs to this log."
         )
+    described = problem.dataset.action_features
+    if described is not None and len(described) != number:
+        raise PolicyError(
+            f"action_features have {len(described)} rows, the policy has actions 0 to {number - 1}. "
+            "Give one row for each action, in this order."
+        )
     return number
 
 
@@ -71,6 +77,13 @@ class LoggedStateActions:
             return LoggedStateActions(problem, features, with_step, likeness, *_on_rows(problem, features, with_step))
 
         return problem.once((LoggedStateActions, num_features, key_name(key), with_step), make)
+
+    def at(
+        self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray
+    ) -> Float[np.ndarray, "row feature"]:
+        """φ(s, a) at any states and actions, at step 0 if the step is an input."""
+        inputs = self.problem.dataset.encoding.encode(observations)
+        return self.features(_with_step(inputs, np.zeros(len(inputs))) if self.with_step else inputs, actions)
 
     def expected(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
         """E_π[φ(s, a)] at any states, at step 0 if the step is an input."""
@@ -110,8 +123,14 @@ def _drawn(
     problem: Problem, num_features: int, generator: np.random.Generator, *, with_step: bool
 ) -> StateActionFeatures:
     data = problem.dataset
-    inputs = _with_step(data.observation, data.step) if with_step else data.observation
-    return StateActionFeatures.draw(inputs, data.action, number_of_actions(problem), num_features, generator)
+    return StateActionFeatures.draw(
+        _logged_inputs(problem, with_step),
+        data.action,
+        number_of_actions(problem),
+        num_features,
+        generator,
+        data.action_features,
+    )
 
 
 def _on_rows(
@@ -119,25 +138,30 @@ def _on_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """φ(s, a), E_π[φ(s′, a)] (zero where the episode terminated) and E_π[φ(s₀, a)]."""
     data = problem.dataset
-    inputs = _with_step(data.observation, data.step) if with_step else data.observation
 
     def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
         return _mean_under_target(problem, features, observations, step if with_step else None)
 
     after = mean(data.next_observation, data.step + 1)
     return (
-        features(inputs, data.action),
+        features(_logged_inputs(problem, with_step), data.action),
         np.where(data.terminated[:, None], 0.0, after),
         mean(problem.start_observation, np.zeros(data.num_episodes)),
     )
 
 
-def _with_step(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
-    return np.column_stack([observations, step])
+def _logged_inputs(problem: Problem, with_step: bool) -> np.ndarray:
+    inputs = problem.dataset.encoding.encode(problem.dataset.observation)
+    return _with_step(inputs, problem.dataset.step) if with_step else inputs
+
+
+def _with_step(inputs: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return np.column_stack([inputs, step])
 
 
 def _mean_under_target(
     problem: Problem, features: StateActionFeatures, observations: np.ndarray, step: np.ndarray | None
 ) -> Float[np.ndarray, "row feature"]:
-    inputs = observations if step is None else _with_step(observations, step)
+    inputs = problem.dataset.encoding.encode(observations)
+    inputs = inputs if step is None else _with_step(inputs, step)
     return features.expected(inputs, *target_actions(problem, observations))

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from average_dice.data import Encoding
 from average_dice.features.fourier import FourierMap
 from average_dice.problem import Problem
 from average_dice.randomness import generator_from, key_name
@@ -15,6 +16,7 @@ from average_dice.randomness import generator_from, key_name
 class LoggedStates:
     """The features on the rows of the log, in float64."""
 
+    encoding: Encoding
     features: FourierMap
     logged: Float[np.ndarray, "transition feature"]
     after: Float[np.ndarray, "transition feature"]  # zero where the episode terminated
@@ -25,16 +27,17 @@ class LoggedStates:
         """`num_features` random cosines of the states; made once for each problem, number and key."""
 
         def make() -> LoggedStates:
-            data = problem.dataset
-            features = FourierMap.draw(data.observation, num_features, generator_from(key))
-            logged = features(data.observation).astype(np.float64)
-            after = np.where(data.terminated[:, None], 0.0, features(data.next_observation).astype(np.float64))
-            return LoggedStates(features, logged, after, logged[data.starts])
+            data, encoding = problem.dataset, problem.dataset.encoding
+            inputs, inputs_after = encoding.encode(data.observation), encoding.encode(data.next_observation)
+            features = FourierMap.draw(inputs, num_features, generator_from(key))
+            logged = features(inputs).astype(np.float64)
+            after = np.where(data.terminated[:, None], 0.0, features(inputs_after).astype(np.float64))
+            return LoggedStates(encoding, features, logged, after, logged[data.starts])
 
         return problem.once((LoggedStates, num_features, key_name(key)), make)
 
     def __call__(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
-        return self.features(observations).astype(np.float64)
+        return self.features(self.encoding.encode(observations)).astype(np.float64)
 
     def penalty(self, ridge: float) -> Float[np.ndarray, "feature feature"]:
         """λ I, without the constant."""

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from average_dice.features.action_codes import codes_of_features, contrasts
 from average_dice.features.fourier import FourierMap
 
 
 def join_action(
-    observations: Float[np.ndarray, "row observation"], actions: np.ndarray, num_actions: int | None
-) -> Float[np.ndarray, "row input"]:
-    """x(s, a): the observation with the action beside it, a discrete one as a one-hot vector."""
+    inputs: Float[np.ndarray, "row input"], actions: np.ndarray, num_actions: int | None
+) -> Float[np.ndarray, "row joined"]:
+    """x(s, a): the inputs of the state with the action beside them, a discrete one as a one-hot vector."""
     beside = actions if num_actions is None else np.eye(num_actions)[actions]
-    return np.concatenate([observations, beside], axis=1)
+    return np.concatenate([inputs, beside], axis=1)
 
 
 # The prior correlation of the values of two actions, unless it is chosen from the log.
@@ -24,27 +25,19 @@ LIKENESS = 0.9
 DEVIATIONS = 2
 
 
-def contrasts(num_actions: int) -> Float[np.ndarray, "action contrast"]:
-    """C with C Cᵀ = I − 1/A: orthonormal columns that sum to 0, which span all differences between actions."""
-    found = np.zeros((num_actions, num_actions - 1))
-    for column in range(num_actions - 1):
-        found[: column + 1, column] = 1.0
-        found[column + 1, column] = -(column + 1.0)
-    return found / np.linalg.norm(found, axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class StateActionFeatures:
     """φ(s, a). Continuous actions: Fourier features of (s, a). Discrete ones: a part that all share, and deviations.
 
         φ(s, a) = (φ(s), ψ(s) ⊗ C[a])
 
-    φ(s) are the Fourier features of the state, C[a] the contrasts of the actions, and ψ(s) the constant and the first
+    φ(s) are the Fourier features of the state, C[a] the codes of the actions, and ψ(s) the constant and the first
     principal components of φ(s) over the log: all of them for up to three actions, fewer for more, so that the number
     of features does not grow with the number of actions.
     Both parts are scaled so that the kernel is k(s, s′) κ(a, a′) with κ = 1 for the same action and `likeness` for
     others, from 0 (nothing in common) to 1. With a penalty on all but the constant, an action that is not in the log
-    gets the value of its state.
+    gets the value of its state. If the actions have features, κ depends on their distance instead, with the same mean
+    over κ(a, a), and an action that is not in the log gets the value of similar ones.
     """
 
     states: FourierMap
@@ -54,22 +47,24 @@ class StateActionFeatures:
 
     @staticmethod
     def draw(
-        observations: Float[np.ndarray, "row observation"],
+        inputs: Float[np.ndarray, "row input"],
         actions: np.ndarray,
         num_actions: int | None,
         num_features: int,
         generator: np.random.Generator,
+        action_features: Float[np.ndarray, "choice feature"] | None = None,
     ) -> "StateActionFeatures":
         """`num_features` random cosines, on the scale and with the bandwidth of these rows."""
         if num_actions is None:
-            inputs = join_action(observations, actions, None)
-            return StateActionFeatures(FourierMap.draw(inputs, num_features, generator), None)
-        states = FourierMap.draw(observations, num_features, generator)
-        codes, most = contrasts(num_actions), DEVIATIONS * states.size
+            joined = join_action(inputs, actions, None)
+            return StateActionFeatures(FourierMap.draw(joined, num_features, generator), None)
+        states = FourierMap.draw(inputs, num_features, generator)
+        most = DEVIATIONS * states.size
+        codes = contrasts(num_actions) if action_features is None else codes_of_features(action_features, most)
         if codes.shape[1] > most:  # random directions of the differences
             codes = codes @ generator.standard_normal((codes.shape[1], most)) / np.sqrt(most)
         number = max(1, most // max(codes.shape[1], 1))
-        components = None if number >= states.size else principal_components(states, observations, number)
+        components = None if number >= states.size else principal_components(states, inputs, number)
         return StateActionFeatures(states, codes, components)
 
     @property
@@ -85,27 +80,27 @@ class StateActionFeatures:
         number = self.states.size if self.components is None else self.components.shape[1]
         return self.states.size + number * self.codes.shape[1]
 
-    def __call__(self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray) -> np.ndarray:
+    def __call__(self, inputs: Float[np.ndarray, "row input"], actions: np.ndarray) -> np.ndarray:
         if self.codes is None:
-            return self.states(join_action(observations, actions, None)).astype(np.float64)
-        return self._with_codes(observations, self.codes[actions])
+            return self.states(join_action(inputs, actions, None)).astype(np.float64)
+        return self._with_codes(inputs, self.codes[actions])
 
     def expected(
-        self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray, weights: np.ndarray
+        self, inputs: Float[np.ndarray, "row input"], actions: np.ndarray, weights: np.ndarray
     ) -> Float[np.ndarray, "row feature"]:
         """Σ weight · φ(s, action) over the actions of each row, in float64."""
         rows, number = weights.shape
         if self.codes is None:
-            every = join_action(np.repeat(observations, number, axis=0), actions.reshape(rows * number, -1), None)
+            every = join_action(np.repeat(inputs, number, axis=0), actions.reshape(rows * number, -1), None)
             phi = self.states(every).reshape(rows, number, -1)
             return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
         num_actions = len(self.codes)
         place = (np.arange(rows)[:, None] * num_actions + actions).ravel()
         probabilities = np.bincount(place, weights.ravel(), rows * num_actions).reshape(rows, num_actions)
-        return self._with_codes(observations, probabilities @ self.codes)
+        return self._with_codes(inputs, probabilities @ self.codes)
 
-    def _with_codes(self, observations: np.ndarray, code: Float[np.ndarray, "row contrast"]) -> np.ndarray:
-        phi = self.states(observations).astype(np.float64)
+    def _with_codes(self, inputs: np.ndarray, code: Float[np.ndarray, "row contrast"]) -> np.ndarray:
+        phi = self.states(inputs).astype(np.float64)
         psi = phi if self.components is None else phi @ self.components
         shared, own = scales(len(self.codes), self.likeness) if self.codes is not None else (1.0, 1.0)
         return np.hstack([shared * phi, ((own * code)[:, :, None] * psi[:, None, :]).reshape(len(phi), -1)])
@@ -117,13 +112,13 @@ def scales(num_actions: int, likeness: float) -> tuple[float, float]:
 
 
 def principal_components(
-    states: FourierMap, observations: Float[np.ndarray, "row observation"], number: int
+    states: FourierMap, inputs: Float[np.ndarray, "row input"], number: int
 ) -> Float[np.ndarray, "feature component"]:
     """The constant, and the directions of the other features that vary most over these rows.
 
     The constant has the prior variance that constants have in the kernel: its mean ‖φ̄‖² over pairs of rows.
     """
-    phi = states(observations).astype(np.float64)
+    phi = states(inputs).astype(np.float64)
     mean = phi.mean(axis=0)
     phi = (phi - mean)[:, 1:]
     _, directions = np.linalg.eigh(phi.T @ phi)

@@ -97,7 +97,7 @@ def balance(problem: Problem, *, key: jax.Array) -> Balance:
 def _predicted(problem: Problem, target: Rows, key: jax.Array) -> Rows:
     """The target of each row, by ridge regression on the state and the step in other episodes."""
     data, generator = problem.dataset, generator_from(key)
-    inputs = np.column_stack([data.observation, data.step])
+    inputs = np.column_stack([data.encoding.encode(data.observation), data.step])
     phi = FourierMap.draw(inputs, NUM_FEATURES, generator)(inputs).astype(np.float64)
     fold = (generator.permutation(data.num_episodes) % NUM_FOLDS)[problem.episode_index]
     folds = [np.flatnonzero(fold == one) for one in range(NUM_FOLDS)]
@@ -126,9 +126,8 @@ def truncation(data: LoggedDataset) -> float:
     Terminated rows and rows of the last step, where all episodes are truncated, are left out.
     """
     num_actions = int(data.action.max()) + 1 if data.is_discrete else None
-    columns = np.column_stack(
-        [join_action(data.observation, data.action, num_actions), data.next_observation, data.reward]
-    )
+    before, after = data.encoding.encode(data.observation), data.encoding.encode(data.next_observation)
+    columns = np.column_stack([join_action(before, data.action, num_actions), after, data.reward])
     at_risk = ~data.terminated & (data.step < data.step.max())
     truncated = at_risk & data.truncated
     if int(truncated.sum()) < FEWEST:

@@ -16,9 +16,9 @@ FEWEST = 4  # episodes: two to learn from, two for the variance of the test
 def flow_residual(problem: Problem, key: jax.Array) -> float | None:
     """The distance of the flow E[w (f(s) − γ m ρ f(s′))] from the starts (1 − γ) E[f(s₀)], over 1 − γ, without noise.
 
-    f are the standardised observations: for the flow to be right, the starts would have to move by this many standard
-    deviations. w, a function of state and step, is learnt from one half of the episodes and tested on the other, both
-    ways. The variance of the mean is subtracted from its square.
+    f are the standardised observations, categorical ones encoded: for the flow to be right, the starts would have to
+    move by this many standard deviations. w, a function of state and step, is learnt from one half of the episodes and
+    tested on the other, both ways. The variance of the mean is subtracted from its square.
     """
     data = problem.dataset
     if data.num_episodes < FEWEST:
@@ -43,8 +43,9 @@ def flow_residual(problem: Problem, key: jax.Array) -> float | None:
 def _apart_from_starts(problem: Problem, ratio: Rows) -> Float[np.ndarray, "episode test"]:
     """The contribution of each episode to the difference between flow and starts."""
     data, discount = problem.dataset, problem.discount
-    mean, std = mean_and_std(data.observation)
-    logged, after = (data.observation - mean) / std, (data.next_observation - mean) / std
+    before, later = data.encoding.encode(data.observation), data.encoding.encode(data.next_observation)
+    mean, std = mean_and_std(before)
+    logged, after = (before - mean) / std, (later - mean) / std
     continues = discount * np.where(data.terminated, 0.0, problem.ratio)
     ratio = ratio / float(np.mean(ratio * flow_mass(problem)))
     rows = ratio[:, None] * (logged - continues[:, None] * after)

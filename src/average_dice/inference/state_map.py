@@ -43,7 +43,10 @@ def map_states(
         ratio = fit.ratio(observations[rows])
     except NotApplicable:
         return None
-    points, axes = _principal(observations) if features is None else _chosen(observations, features)
+    if features is None and observations.shape[1] > 1:
+        points, axes = _principal(problem.dataset.encoding.encode(observations))
+    else:
+        points, axes = _principal(observations) if features is None else _chosen(observations, features)
     return StateMap(axes, *(tuple(map(float, column)) for column in (*points[rows].T, ratio)))
 
 

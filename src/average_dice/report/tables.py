@@ -34,12 +34,20 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("episodes", f"{dataset['episodes']:,}, {dataset['terminated']:,} of them terminated, the others truncated"),
         ("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}"),
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
-        ("observations", f"{dataset['observation']} dimensions"),
-        ("actions", dataset["action"]),
+        ("observations", f"{dataset['observation']} dimensions{_categorical(dataset.get('categorical'))}"),
+        ("actions", dataset["action"] + _described(dataset.get("action_features"))),
         ("behaviour_log_prob", "known" if dataset["behaviour_known"] else "unknown"),
         *((f"metadata: {name}", str(value)) for name, value in dataset["metadata"].items()),
         ("sha256", dataset["sha256"]),
     ]
+
+
+def _categorical(columns: Sequence[int] | None) -> str:
+    return f", categorical: {', '.join(map(str, columns))}" if columns else ""
+
+
+def _described(number: int | None) -> str:
+    return f", with {number} features" if number else ""
 
 
 def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:

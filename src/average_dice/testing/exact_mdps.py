@@ -8,7 +8,7 @@ so an estimator can be compared with the exact value, the exact ratio d/d_μ and
 `ExactMDP.exhaustive` logs every possible trajectory in proportion to its probability: averages over that log are
 expectations, and a method without bias must be exact up to rounding.
 
-A state is observed as a one-hot vector, the state after termination as zeros.
+A state is observed as a one-hot vector, the state after termination as zeros; or as one integer code.
 """
 
 from dataclasses import dataclass, replace
@@ -37,6 +37,8 @@ class ExactMDP:
     - `clock`: the MDP itself terminates every episode after this many steps. Observations do not show the step.
     - `observed_as`: the state as which each state is observed; itself if None.
     - `allowed`: the actions that each state allows, which logs have as their `action_mask`; without a mask if None.
+    - `codes`: the integer code as which each state is observed, and last that of the state after termination. The log
+      declares the column categorical. None: one-hot vectors.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ExactMDP:
     early_truncations: tuple[int, ...] = ()
     observed_as: Int[np.ndarray, " state"] | None = None
     allowed: Bool[np.ndarray, "state action"] | None = None
+    codes: Int[np.ndarray, " state_and_end"] | None = None
 
     @property
     def num_states(self) -> int:
@@ -70,7 +73,7 @@ class ExactMDP:
     @property
     def policy(self) -> CategoricalPolicy:
         """π as a policy object."""
-        return as_policy(self.target)
+        return as_policy(self.target) if self.codes is None else as_policy_of_codes(self.target, self.codes)
 
     def step_matrix(self, policy: Float[np.ndarray, "state action"]) -> Float[np.ndarray, "state state"]:
         """P(s′|s) under a policy."""
@@ -196,6 +199,8 @@ class ExactMDP:
     def _as_log(self, *, state: np.ndarray, action: np.ndarray, after: np.ndarray, **columns: Any) -> LoggedDataset:
         """States as observations, with rewards, terminations and probabilities of μ."""
         observation = np.vstack([np.eye(self.num_states), np.zeros(self.num_states)])
+        if self.codes is not None:
+            observation = self.codes[:, None].astype(np.float64)
         if self.observed_as is not None:
             observation[:-1] = observation[self.observed_as]
         own = {
@@ -206,6 +211,7 @@ class ExactMDP:
             "terminated": after == self.num_states,
             "behaviour_log_prob": np.log(self.behaviour[state, action]),
             "action_mask": None if self.allowed is None else self.allowed[state],
+            "categorical": () if self.codes is None else (0,),
         }
         return LoggedDataset.from_arrays(**own | columns)
 
@@ -215,6 +221,22 @@ def as_policy(table: Float[np.ndarray, "state action"]) -> CategoricalPolicy:
     with np.errstate(divide="ignore"):
         logits = np.log(table)
     return CategoricalPolicy(lambda observations: logits[observations.argmax(axis=1)])
+
+
+def as_policy_of_codes(
+    table: Float[np.ndarray, "state action"], codes: Int[np.ndarray, " state_and_end"]
+) -> CategoricalPolicy:
+    """A policy object from probabilities [state, action], for observations that are integer codes."""
+    with np.errstate(divide="ignore"):
+        logits = np.log(np.vstack([table, table[:1]]))  # any actions after termination
+    order = np.argsort(codes)
+    return CategoricalPolicy(lambda observations: logits[order[np.searchsorted(codes[order], observations[:, 0])]])
+
+
+def integer_codes(mdp: ExactMDP, seed: int = 0) -> ExactMDP:
+    """The same MDP with states that are observed as integer codes in one column, in a random order."""
+    codes = np.random.default_rng(seed).permutation(mdp.num_states + 1)
+    return replace(mdp, name=f"{mdp.name}, integer codes", codes=codes)
 
 
 def sticky_chain() -> ExactMDP:
@@ -304,6 +326,28 @@ def unseen_action() -> ExactMDP:
         behaviour=np.tile([0.5, 0.5, 0.0], (4, 1)),
         discount=0.95,
         truncation=60,
+    )
+
+
+def many_states(num_states: int = 300) -> ExactMDP:
+    """Each state leads to five others and has a reward of its own, which π likes better than μ. No order of states."""
+    generator = np.random.default_rng(12)
+    transition = np.zeros((num_states, 2, num_states))
+    for state in range(num_states):
+        for action in (0, 1):
+            after = generator.choice(num_states, size=5, replace=False)
+            transition[state, action, after] = generator.dirichlet(np.ones(5))
+    reward = generator.normal(size=(num_states, 2))
+    prefers = np.where(reward[:, :1] > reward[:, 1:], [0.8, 0.2], [0.2, 0.8])
+    return ExactMDP(
+        name="many states",
+        transition=0.97 * transition,
+        reward=reward,
+        start=np.full(num_states, 1 / num_states),
+        target=prefers,
+        behaviour=0.5 * prefers + 0.25,
+        discount=0.8,
+        truncation=40,
     )
 
 

@@ -24,7 +24,7 @@ def linear_critic(features: LoggedStateActions, theta: Theta, bounds: Bounds) ->
     if not np.isfinite(theta).all():
         raise NotApplicable(NO_SOLUTION)
     return Critic(
-        lambda observations, actions: np.clip(features.features(observations, actions) @ theta, *bounds),
+        lambda observations, actions: np.clip(features.at(observations, actions) @ theta, *bounds),
         lambda observations: np.clip(features.expected(observations) @ theta, *bounds),
     )
 

@@ -32,15 +32,15 @@ class NetworkInputs:
     @staticmethod
     def of(problem: Problem) -> "NetworkInputs":
         """The inputs for a log and a policy."""
-        data = problem.dataset
+        data, encoding = problem.dataset, problem.dataset.encoding
         num_actions = number_of_actions(problem)
-        mean, std = mean_and_std(join_action(data.observation, data.action, num_actions))
+        mean, std = mean_and_std(join_action(encoding.encode(data.observation), data.action, num_actions))
         if num_actions is not None:  # not standardised: a rare action would be an outlier
             mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
         unit = float(np.abs(data.reward).max()) or 1.0
 
         def encode(observations: np.ndarray, actions: np.ndarray) -> Array:
-            return single((join_action(observations, actions, num_actions) - mean) / std)
+            return single((join_action(encoding.encode(observations), actions, num_actions) - mean) / std)
 
         def choices(observations: np.ndarray) -> tuple[Array, Array]:
             actions, weights = target_actions(problem, observations)

@@ -190,21 +190,25 @@ class AverageDICE(Estimator):
         weights = self.value.weights(problem, ratio, log_scale)
         found_mass = rescaled(float(np.mean(ratio * flow_mass(problem))), log_scale)
 
+        encode = problem.dataset.encoding.encode
+
         @cache
         def of_states() -> Callable[[np.ndarray], np.ndarray]:
             scale = found.state_scale
             if scale is not None:
-                return lambda observations: scale * fitted.predict(observations)
+                return lambda inputs: scale * fitted.predict(inputs)
             # The mean of w_t(s) over the steps at which s was visited: one more regression.
             goal = float(np.exp(-log_scale))
-            rows = Regression(problem.dataset.observation, ratio, self.mass(problem), goal, problem.episode_index)
+            rows = Regression(
+                encode(problem.dataset.observation), ratio, self.mass(problem), goal, problem.episode_index
+            )
             return self.model.fit(rows, key=key, value_of=lambda f: self.value(problem, f, log_scale)).predict
 
         def ratio_of(observations: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
             if actions is not None:
                 raise NotApplicable("it learns the ratio of states, not of states and actions")
             check_observations(problem, observations)
-            return rescaled(of_states()(observations), log_scale)
+            return rescaled(of_states()(encode(observations)), log_scale)
 
         return Fit(
             value=value,

@@ -49,16 +49,16 @@ class COPTD(TrainedEstimator):
         self, problem: Problem, *, keys: Sequence[jax.Array], resamples: Sequence[Resample] | None = None
     ) -> list[Fit]:
         problem.require_discounting()
-        data = problem.dataset
-        mean, std = mean_and_std(data.observation)
+        data, encode = problem.dataset, problem.dataset.encoding.encode
+        mean, std = mean_and_std(encode(data.observation))
         rows = {
-            "x": single((data.observation - mean) / std),
-            "after": single((data.next_observation - mean) / std),
+            "x": single((encode(data.observation) - mean) / std),
+            "after": single((encode(data.next_observation) - mean) / std),
             "flow": single(problem.discount * ~data.terminated * problem.ratio),
         }
         starts = {"x": rows["x"][data.starts]}
         settings = {"target_rate": self.target_rate, "start": problem.normaliser}
-        width = data.observation.shape[1]
+        width = rows["x"].shape[1]
         networks, batch_keys = begin(lambda key: MLP(width, self.hidden, jnp.tanh, key=key), keys)
         copies = Copies.of(problem, len(keys), resamples)
         curves = LearningCurves()
@@ -88,7 +88,7 @@ class COPTD(TrainedEstimator):
             network = nth(networks, copy)
 
             def predict(observations: np.ndarray) -> np.ndarray:
-                return np.asarray(_ratio(network, single((observations - mean) / std)), np.float64)
+                return np.asarray(_ratio(network, single((encode(observations) - mean) / std)), np.float64)
 
             ratio = resample.of_rows(predict(data.observation))
             found = fit_of_state_ratio(resample.problem, ratio, predict, self.value, curves.of(copy))

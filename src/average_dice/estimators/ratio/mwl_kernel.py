@@ -47,7 +47,7 @@ class KernelMWL(Estimator):
             return fit_of_pair_ratio(
                 resample.problem,
                 resample.of_rows(pairs.logged @ theta),
-                lambda observations, actions: pairs.features(observations, actions) @ theta,
+                lambda observations, actions: pairs.at(observations, actions) @ theta,
                 self.value,
             )
 

@@ -124,13 +124,13 @@ class SRDICE(TrainedEstimator):
         """Stage 1: one trained φ for each key."""
         data = problem.dataset
         x = inputs.transitions["x"]
-        width = data.observation.shape[1]
-        mean, std = mean_and_std(data.observation)
+        encode = data.encoding.encode
+        mean, std = mean_and_std(encode(data.observation))
         reward_mean, reward_std = mean_and_std(data.reward[:, None])
         rows = {
             "x": x,
-            "after": single((data.next_observation - mean) / std),
-            "action": x[:, width:],
+            "after": single((encode(data.next_observation) - mean) / std),
+            "action": x[:, len(mean) :],
             "reward": single((data.reward[:, None] - reward_mean) / reward_std),
         }
 

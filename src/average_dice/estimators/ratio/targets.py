@@ -37,18 +37,18 @@ TargetRule = Callable[[Problem, Rows, Rows], Targets]  # (problem, log product, 
 def label_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
     """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f depends on γ and on the length of episodes."""
     scale = np.full(len(log_product), np.log(problem.scale))
-    return Targets(problem.dataset.observation, log_product + log_discount, scale, problem.scale)
+    return Targets(_states(problem), log_product + log_discount, scale, problem.scale)
 
 
 def ratio_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
     """f(s) ≈ E[c y | s] and w = f: targets with a mean near 1 for every γ."""
     log_target = np.log(problem.scale) + log_product + log_discount
-    return Targets(problem.dataset.observation, log_target, np.zeros(len(log_product)), 1.0)
+    return Targets(_states(problem), log_target, np.zeros(len(log_product)), 1.0)
 
 
 def product_on_state_and_step(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
     """v(s, t) ≈ E[product | s, t] and w = c γᵗ v: γ is known and not learnt, so targets do not depend on it."""
-    inputs = np.column_stack([problem.dataset.observation, problem.dataset.step])
+    inputs = np.column_stack([_states(problem), problem.dataset.step])
     return Targets(inputs, log_product, np.log(problem.scale) + log_discount, None)
 
 
@@ -59,3 +59,7 @@ def weighted_product_on_state_and_step(problem: Problem, log_product: Rows, log_
     """
     targets = product_on_state_and_step(problem, log_product, log_discount)
     return replace(targets, weights=problem.discount**problem.dataset.step)
+
+
+def _states(problem: Problem) -> Float[np.ndarray, "transition input"]:
+    return problem.dataset.encoding.encode(problem.dataset.observation)
