@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from average_dice.cli.app import Logs, app, find_policy, make_console, progress_bar
+from average_dice.cli.app import Logs, app, find_policy, make_console, progress_bar, say_if_deterministic
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
 
@@ -86,6 +86,7 @@ def evaluate(
     target = find_policy(policy) if policy is not None else None
     log = read_dataset(*data)
     console = make_console()
+    say_if_deterministic(console, target, log)
     with progress_bar(console) as starting:
         found = run(
             log,
@@ -155,6 +156,8 @@ def compare(
     }
     log = read_dataset(*data)
     console = make_console()
+    for one in policies.values():
+        say_if_deterministic(console, one, log)
     with progress_bar(console) as starting:
         found = run(log, policies, discount, level=level, bootstrap=bootstrap, seed=seed, starting=starting)
     if json is not None:
