@@ -39,7 +39,7 @@ def test_a_continuous_mean_is_the_function_at_the_one_action():
 
 
 def test_continuous_actions_have_no_density():
-    with pytest.raises(ad.NotApplicable, match="importance ratios do not exist. Use fqe, or smooth the policy"):
+    with pytest.raises(ad.NotApplicable, match=NO_DENSITY):
         CONTINUOUS.log_prob(OBSERVATIONS, np.zeros((50, 2)))
 
 

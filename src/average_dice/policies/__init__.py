@@ -7,6 +7,7 @@ from average_dice.policies.files import load_policy, save_policy
 from average_dice.policies.gaussian import GaussianPolicy
 from average_dice.policies.network import Network
 from average_dice.policies.perturbed import mixed_with_uniform, with_scaled_variance
+from average_dice.policies.smoothed import SmoothedPolicy, smoothed
 
 __all__ = [
     "CategoricalPolicy",
@@ -14,9 +15,11 @@ __all__ = [
     "GaussianPolicy",
     "Network",
     "Policy",
+    "SmoothedPolicy",
     "load_policy",
     "mean_over_actions",
     "mixed_with_uniform",
     "save_policy",
+    "smoothed",
     "with_scaled_variance",
 ]

@@ -35,8 +35,9 @@ class Policy(Protocol):
         """Actions and weights with Σ weight · f(s, action) ≈ E_π[f(s, a)] for each row.
 
         Discrete: every action with its probability; the sum is exact. Continuous: `num_draws` sampled actions of weight
-        1/num_draws, in pairs of opposite noise; a deterministic policy gives its one action. Rows are sampled independently, so that the error of a mean over rows
-        falls with their number. (Noise shared by all rows would not average out.)
+        1/num_draws, in pairs of opposite noise; of a deterministic policy its one action, with weight 1. Rows are
+        sampled independently, so that the error of a mean over rows falls with their number. (Noise shared by all rows
+        would not average out.)
         """
         ...
 

@@ -43,9 +43,7 @@ class DeterministicPolicy:
         found = np.asarray(self.action(observations))
         if self.num_actions is None:
             if found.ndim == 1 and found.dtype.kind in "iu":
-                raise PolicyError(
-                    "the deterministic policy returns integers. If actions are discrete, give num_actions."
-                )
+                raise PolicyError("the policy returns integers. If actions are discrete, give num_actions.")
             if found.ndim != 2 or len(found) != len(observations) or found.shape[1] == 0:
                 raise PolicyError(
                     f"the deterministic policy's actions have shape {found.shape}. Give one row for each of the "
