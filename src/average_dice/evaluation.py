@@ -34,6 +34,7 @@ from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.diagnostics import Diagnostics, diagnose
 from average_dice.inference.difference import Difference, behaviour_value, difference
 from average_dice.inference.rules import Check
+from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
 from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
 from average_dice.inference.verdict import Verdict, judge, run_checks
@@ -213,6 +214,8 @@ def evaluate(
     for name, method in methods.items():
         starting(name)
         runs[name] = Run.of(method, problem, settings, key)
+    note = smoothing_note(problem, key=key)
+    estimates = {name: _with_note(name, run.estimate, note) for name, run in runs.items()}
     starting("diagnostics")
     diagnostics = diagnose(problem, key=key)
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
@@ -230,7 +233,7 @@ def evaluate(
         horizon=horizon,
         seed=seed,
         dataset=_summary(dataset),
-        estimates={name: run.estimate for name, run in runs.items()},
+        estimates=estimates,
         recommended=RECOMMENDED,
         verdict=judge(estimate, diagnostics, dataset.num_episodes),
         judged=judged,
@@ -285,6 +288,13 @@ class Run:
     def with_note(self, note: Note) -> "Run":
         """The same run with one more note."""
         return replace(self, estimate=replace(self.estimate, notes=(*self.estimate.notes, note)))
+
+
+def _with_note(name: str, estimate: Estimate, note: Note | None) -> Estimate:
+    """The note is about values of the policy: baselines have none."""
+    if note is None or estimate.value is None or is_baseline(name):
+        return estimate
+    return replace(estimate, notes=(*estimate.notes, note))
 
 
 def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array) -> Difference | str:

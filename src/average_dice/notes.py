@@ -24,6 +24,7 @@ class NoteCode(StrEnum):
     NO_POLICY = "no-policy"  # only importance ratios were used, because there is no policy object
     TABLES = "tables"  # states repeat, so tables were used, too
     LOOKS_CATEGORICAL = "looks-categorical"  # an observation column may hold codes that are not declared
+    SMOOTHED = "smoothed"  # the value is that of a smoothed policy, not of the deterministic one
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

@@ -23,9 +23,11 @@ from jaxtyping import Float, Int
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
-from average_dice.policies import CategoricalPolicy, Network, Policy, WithoutStep
+from average_dice.policies import CategoricalPolicy, DeterministicPolicy, Network, Policy
 from average_dice.policies.admissible import ForbiddenActions
 from average_dice.policies.base import Observations, WeightedActions
+from average_dice.policies.deterministic import NO_DENSITY
+from average_dice.policies.without_step import without_step
 
 # A larger log ratio is an error in the log. Below it, weights times ratios times rewards fit into float64 (e^709).
 LARGEST_LOG_RATIO = 300.0
@@ -165,9 +167,16 @@ class Problem:
             raise PolicyError("the policy's weighted_actions must be finite, with weights that sum to one in each row.")
         return actions, weights
 
+    @property
+    def has_density(self) -> bool:
+        """Whether π has probabilities or densities. A deterministic policy over continuous actions has none."""
+        return self.dataset.is_discrete or not isinstance(self.policy, DeterministicPolicy)
+
     @cached_property
     def log_ratio(self) -> Float[np.ndarray, " transition"]:
         """log ρ_t; −∞ where π never takes the logged action."""
+        if not self.has_density:
+            raise NotApplicable(NO_DENSITY)  # also where μ is unknown: to log it would not help
         if self.dataset.behaviour_log_prob is None:
             raise NotApplicable("it needs μ at the logged actions, and the log has no behaviour_log_prob column")
         log_ratio = self.target_log_prob - self.dataset.behaviour_log_prob
@@ -302,7 +311,7 @@ class Problem:
     @staticmethod
     def up_to(dataset: LoggedDataset, policy: Policy | None, discount: float, horizon: int) -> "Problem":
         """The value of the first `horizon` steps: the process terminates then, and the step is part of the state."""
-        return Problem(dataset.up_to(horizon), None if policy is None else WithoutStep(policy), discount)
+        return Problem(dataset.up_to(horizon), None if policy is None else without_step(policy), discount)
 
     def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "Problem":
         """The same question to a log of these episodes, which may repeat."""

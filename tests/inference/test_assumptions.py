@@ -40,6 +40,62 @@ def test_sound_logs_are_quiet(mdp: ExactMDP):
     assert max(max(one.values()) for one in found) < SIGNIFICANT
 
 
+def lottery(num_actions: int) -> ExactMDP:
+    """One step, `num_actions` actions; π takes one of them, which differs between states."""
+    generator = np.random.default_rng(3)
+    return ExactMDP(
+        name=f"one of {num_actions}",
+        transition=np.zeros((4, num_actions, 4)),
+        reward=generator.normal(size=(4, num_actions)),
+        start=np.full(4, 0.25),
+        target=np.eye(num_actions)[generator.integers(num_actions, size=4)],
+        behaviour=np.full((4, num_actions), 1 / num_actions),
+        discount=0.9,
+        truncation=1,
+    )
+
+
+def with_greedy_target(mdp: ExactMDP, explored: float) -> ExactMDP:
+    """π takes the action with the larger reward; μ does, too, except for a share of uniform actions."""
+    num_actions = mdp.reward.shape[1]
+    target = np.eye(num_actions)[mdp.reward.argmax(axis=1)]
+    return replace(mdp, target=target, behaviour=(1 - explored) * target + explored / num_actions)
+
+
+@pytest.mark.parametrize("explored", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("mdp", [*ALL, lottery(10), lottery(50)], ids=lambda mdp: mdp.name)
+def test_sound_logs_of_deterministic_policies_are_quiet(mdp: ExactMDP, explored: float):
+    """Also if hardly any row has π's action, or hardly any has another one."""
+    mdp = with_greedy_target(mdp, explored)
+    for num_episodes in (12, 40):
+        for seed in range(10):
+            problem = mdp.problem(num_episodes, seed)
+            found = [assumptions.mean_ratio(problem)[1], assumptions.worst_step(problem)[2]]
+            found += [assumptions.balance(problem, key=KEY).distance, assumptions.memory(problem)]
+            assert max(found) < SIGNIFICANT
+
+
+def test_the_implied_spread_is_that_of_the_ratio():
+    """ρ is 4 with probability 1/4, else 0: its standard deviation is √3, in every log that has π's action at all."""
+    mdp = with_greedy_target(lottery(4), 1.0)
+    problem = mdp.problem(1_000, seed=0)
+    assert assumptions.spread_implied(problem) == pytest.approx(np.sqrt(3))
+    assert problem.ratio.std() == pytest.approx(np.sqrt(3), rel=0.05)
+    taken = np.flatnonzero(problem.ratio > 0)
+    few = problem.dataset.select_episodes(np.append(np.flatnonzero(problem.ratio == 0), taken[:1]))
+    assert assumptions.spread_implied(replace(problem, dataset=few)) == pytest.approx(np.sqrt(3))
+    none = problem.dataset.select_episodes(np.flatnonzero(problem.ratio == 0))
+    assert assumptions.spread_implied(replace(problem, dataset=none)) == np.inf
+    assert assumptions.spread_implied(random_mdp().problem(50, seed=0)) == 0.0  # no zeros: the log's own spread
+
+
+def test_wrong_probabilities_of_a_deterministic_policy_are_found():
+    mdp = with_greedy_target(random_mdp(), 0.3)
+    problem = mdp.problem(100, seed=0)
+    wrong = replace(problem.dataset, behaviour_log_prob=problem.dataset.behaviour_log_prob - np.log(1.2))
+    assert assumptions.mean_ratio(replace(problem, dataset=wrong))[1] > SIGNIFICANT
+
+
 def test_the_balance_is_the_share_of_the_policy_that_the_log_never_shows():
     """π takes the unseen action with 4 % at every step: so often, discounted, it leaves what the log shows."""
     problem = unseen_action().problem(200, seed=0)

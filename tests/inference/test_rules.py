@@ -27,6 +27,8 @@ SOUND = Diagnostics(
     worst_step_ratio=1.0,
     worst_step_distance=0.1,
     overlap=0.8,
+    followed_episodes=20,
+    followed_rows=400,
     effective_episodes=20.0,
     pareto_k=0.3,
     heaviest=(Heavy(7, 0.1),),
@@ -79,9 +81,26 @@ def test_every_rule_is_complete():
 
 def test_a_sound_log_passes_every_check():
     checks = run_checks(ESTIMATE, SOUND, 40)
-    assert [check.name for check in checks] == [rule.name for rule in RULES]
+    assert [check.name for check in checks] == [rule.name for rule in RULES if rule.name != "near-actions"]
     assert {check.status for check in checks} == {OK, INFO}
-    assert {check.name for check in checks if check.status == INFO} == {"pareto-k", "heaviest-episodes", "mass-found"}
+    assert {check.name for check in checks if check.status == INFO} == {
+        "pareto-k",
+        "heaviest-episodes",
+        "mass-found",
+        "followed-episodes",
+    }
+
+
+def test_near_actions_replace_the_probabilities_of_a_policy_without_density():
+    found = replace(SOUND, overlap=None, near_actions=0.6, near_rows=200.0)
+    names = [check.name for check in run_checks(ESTIMATE, found, 40)]
+    assert "near-actions" in names
+    assert "known-probabilities" not in names
+    verdict = judge(ESTIMATE, found, 40)
+    assert verdict.level == "supported"
+    assert "60% of logged actions" in verdict.reasons[0]
+    assert judge(ESTIMATE, replace(found, near_actions=0.3), 40).level == WEAK
+    assert judge(ESTIMATE, replace(found, near_actions=0.1), 40).level == NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.limits is not None], ids=lambda rule: rule.name)
@@ -98,6 +117,7 @@ def test_the_verdict_and_the_checks_agree(rule):
         "known-probabilities": {"overlap": None},
         "unseen-actions": {"unseen_actions": 0.5},
         "overlap": {"overlap": 0.2},
+        "near-actions": {"near_actions": 0.1, "near_rows": 5.0},
         "effective-episodes": {"effective_episodes": 1.2},
         "after-truncation": {"beyond_truncation": 0.5},
         "flow-residual": {"flow_residual": 2.0},

@@ -9,7 +9,7 @@ import average_dice as ad
 from average_dice.demo import load_demo
 from average_dice.estimators import Estimate, Interval
 from average_dice.inference.verdict import judge
-from average_dice.testing.exact_mdps import as_policy, early_termination, support_hole, unseen_action
+from average_dice.testing.exact_mdps import as_policy, early_termination, random_mdp, support_hole, unseen_action
 from conftest import columns_of
 from made_up import SOUND
 
@@ -219,3 +219,57 @@ def test_a_method_that_does_not_apply_supports_nothing():
     found = ad.evaluate(ad.LoggedDataset(**columns), None, 0.9, estimators=["recommended"]).verdict
     assert found.level == "not supported"
     assert "not applicable" in found.reasons[0]
+
+
+def greedy(mdp, explored):
+    """π takes the action with the larger reward; μ does, too, except for a share of uniform actions."""
+    num_actions = mdp.reward.shape[1]
+    target = np.eye(num_actions)[mdp.reward.argmax(axis=1)]
+    return replace(mdp, target=target, behaviour=(1 - explored) * target + explored / num_actions)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_deterministic_policy_with_good_coverage_is_supported(seed):
+    mdp = greedy(random_mdp(), 0.3)
+    found = ad.evaluate(mdp.sample(60, seed), mdp.policy, mdp.discount, estimators=["recommended"], bootstrap=30)
+    assert found.verdict.level == "supported"
+    assert found.recommended_estimate.lower <= mdp.value <= found.recommended_estimate.upper
+    shown = next(check for check in found.checks if check.name == "followed-episodes")
+    follows = np.isfinite(ad.Problem(mdp.sample(60, seed), mdp.policy, mdp.discount).final_log_product).sum()
+    assert shown.value.startswith(f"{follows} of 60, ")
+
+
+def test_too_little_coverage_of_a_deterministic_policy_is_called_coverage():
+    """Uniform actions among twenty: the policy's is rare, and probabilities are right."""
+    generator = np.random.default_rng(0)
+    reward = generator.normal(size=(5, 20))
+    mdp = replace(
+        random_mdp(),
+        transition=generator.dirichlet(np.ones(5), size=(5, 20)),
+        reward=reward,
+        target=np.eye(20)[reward.argmax(axis=1)],
+        behaviour=np.full((5, 20), 0.05),
+        truncation=10,
+    )
+    found = ad.evaluate(mdp.sample(30, 0), mdp.policy, mdp.discount, estimators=["recommended"], bootstrap=0)
+    assert found.verdict.level == "not supported"
+    assert "overlap" in found.verdict.rules
+    reasons = "; ".join(found.verdict.reasons)
+    assert "none of the 30 episodes follows the policy to the end" in reasons
+    assert "wrong" not in reasons
+    assert not any("behaviour_log_prob" in remedy for remedy in found.verdict.remedies)
+
+
+def test_a_log_without_the_policys_actions_says_so():
+    mdp = greedy(random_mdp(), 0.3)
+    log = mdp.sample(30, 0)
+    other = as_policy(1 - mdp.target)
+    rows = np.isneginf(mdp.policy.log_prob(log.observation, log.action))
+    assert 0 < rows.mean() < 0.5
+    mixed = ad.LoggedDataset(**columns_of(log) | {"action": mdp.target.argmax(axis=1)[log.observation.argmax(axis=1)]})
+    found = ad.evaluate(mixed, other, mdp.discount, estimators=["recommended"], bootstrap=0)
+    assert found.verdict.level == "not supported"
+    reasons = "; ".join(found.verdict.reasons)
+    assert "the log has no row with the policy's action" in reasons
+    assert "the log has no episode whose first action is the policy's" in reasons
+    assert "wrong" not in reasons

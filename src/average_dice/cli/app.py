@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from average_dice.data import LoggedDataset
-    from average_dice.policies import CategoricalPolicy, GaussianPolicy
+    from average_dice.policies import Policy
+    from average_dice.policies.files import PolicyOfFile
 
 # Commands import large modules when they run, so that `average-dice --help` answers at once.
 
@@ -74,7 +75,7 @@ def _options(
     pass
 
 
-def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
+def find_policy(given: str | Path) -> "PolicyOfFile":
     """The policy in a file, or the shipped policy of a task."""
     from average_dice.policies import load_policy
     from average_dice.tasks.shipped import target_policy
@@ -85,6 +86,15 @@ def find_policy(given: str | Path) -> "CategoricalPolicy | GaussianPolicy":
     if not Path(given).exists() and not Path(given).suffix:
         raise SettingError(f"{given}: neither a policy file nor a task. The tasks are {', '.join(TASKS)}.")
     return load_policy(given)
+
+
+def say_if_deterministic(console: "Console", policy: "Policy | None", log: "LoggedDataset") -> None:
+    """Before the work starts: there will be no importance ratios."""
+    from average_dice.policies import DeterministicPolicy
+    from average_dice.policies.deterministic import NO_DENSITY
+
+    if isinstance(policy, DeterministicPolicy) and not log.is_discrete:
+        console.print(f"Note: {NO_DENSITY}.")
 
 
 def make_console() -> "Console":

@@ -3,9 +3,10 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from average_dice.cli.app import (
     ActionFeatures,
@@ -16,10 +17,18 @@ from average_dice.cli.app import (
     make_console,
     progress_bar,
     read_log,
+    say_if_deterministic,
 )
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from average_dice.data import LoggedDataset
+    from average_dice.policies import Policy
+
+AUTO = "auto"  # the bandwidth is chosen by the log
 DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its intervals are less precise
 
 Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for no intervals.", min=0)]
@@ -59,7 +68,49 @@ def demo(seed: Seed = 0) -> None:
         )
 
 
-@app.command()
+class WithOptionalBandwidth(TyperCommand):
+    """`--smooth` with or without a number; typer itself has no options with an optional value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Adds `auto` where no number follows."""
+        found: list[str] = []
+        for place, one in enumerate(args):
+            found.append(one)
+            if one == "--smooth" and not (place + 1 < len(args) and _is_bandwidth(args[place + 1])):
+                found.append(AUTO)
+        return super().parse_args(ctx, found)
+
+
+def _is_bandwidth(text: str) -> bool:
+    if text == AUTO:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _bandwidth(smooth: str | None) -> float | None:
+    """The number, or None if it is to be chosen by the log."""
+    if smooth is None or smooth == AUTO:
+        return None
+    if not _is_bandwidth(smooth):
+        raise SettingError(f"--smooth takes a bandwidth or nothing, not {smooth!r}.")
+    return float(smooth)
+
+
+def _smoothed(console: "Console", policy: "Policy | None", log: "LoggedDataset", bandwidth: float | None) -> "Policy":
+    from average_dice.policies import DeterministicPolicy, smoothed
+
+    if not isinstance(policy, DeterministicPolicy):
+        raise SettingError("--smooth is for deterministic policies over continuous actions. Leave it out.")
+    found = smoothed(policy, log, bandwidth)
+    console.print(f"The policy is smoothed with bandwidth {found.bandwidth:g}.")
+    return found
+
+
+@app.command(cls=WithOptionalBandwidth)
 def evaluate(
     data: Logs,
     discount: Discount,
@@ -82,6 +133,13 @@ def evaluate(
     ] = None,
     categorical: Categorical = None,
     action_features: ActionFeatures = None,
+    smooth: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[BANDWIDTH]",
+            help="Smooth a deterministic policy over continuous actions. Without a bandwidth it is chosen by the log.",
+        ),
+    ] = None,
     seed: Seed = 0,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
@@ -93,13 +151,17 @@ def evaluate(
     from average_dice.estimators import find, is_baseline
     from average_dice.evaluation import evaluate as run
 
+    bandwidth = _bandwidth(smooth)
     find(estimators)  # reports an unknown name before it reads the log
     outputs = [path for path in (json, report) if path is not None]
     for path in outputs:
         check_writable(path)
-    target = find_policy(policy) if policy is not None else None
+    target: Policy | None = find_policy(policy) if policy is not None else None
     log = read_log(data, categorical, action_features)
     console = make_console()
+    if smooth is not None:
+        target = _smoothed(console, target, log, bandwidth)
+    say_if_deterministic(console, target, log)
     with progress_bar(console) as starting:
         found = run(
             log,
@@ -172,6 +234,8 @@ def compare(
     }
     log = read_log(data, categorical, action_features)
     console = make_console()
+    for one in policies.values():
+        say_if_deterministic(console, one, log)
     with progress_bar(console) as starting:
         found = run(
             log, policies, discount, horizon=horizon, level=level, bootstrap=bootstrap, seed=seed, starting=starting

@@ -65,6 +65,7 @@ def collect(
     from average_dice.data import check_suffix, write_dataset
     from average_dice.tasks import collect as collect_log
     from average_dice.tasks import fastest_envs, find_task
+    from average_dice.tasks.task import require_stochastic
 
     found = find_task(task)
     check_suffix(out)
@@ -74,7 +75,7 @@ def collect(
         starting(f"collecting {task}")
         log = collect_log(
             found,
-            find_policy(policy or task),
+            require_stochastic(find_policy(policy or task)),
             num_transitions=transitions,
             max_steps=max_steps,
             noise=found.noise if noise is None else noise,
@@ -105,6 +106,7 @@ def truth(
     from rich.table import Table
 
     from average_dice.tasks import DISCOUNTS, fastest_envs, find_task, true_values, write_truth
+    from average_dice.tasks.task import require_stochastic
 
     found = find_task(task)
     if json is not None:
@@ -115,7 +117,7 @@ def truth(
         starting(f"running {task}")
         values = true_values(
             found,
-            find_policy(policy or task),
+            require_stochastic(find_policy(policy or task)),
             discounts=discount or DISCOUNTS,
             num_episodes=episodes,
             seed=seed,

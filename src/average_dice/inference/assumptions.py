@@ -10,6 +10,10 @@
   the return of the episode before.
 
 All are tests on sums over episodes, which are independent, with a mean of 0 if the assumption holds.
+
+Ratios of a deterministic policy are 0 or 1 / μ. If one of the two is rare, a log may lack it by chance, and ρ then has
+no spread in the log. So where π has probabilities of 0 or 1, the standard error uses at least the spread that π implies
+(`spread_implied`). A log without any of π's actions tests nothing; the rules about coverage say that it has none.
 """
 
 from dataclasses import dataclass
@@ -36,13 +40,33 @@ NUM_FOLDS = 5  # learns from four fifths of the episodes; more folds cost more r
 FEWEST = 10  # with fewer episodes, or truncated rows, a test has no power
 LARGEST_RATIO = 10.0  # in the regression larger ratios are clipped, because few would dominate; the test does not clip
 FURTHEST = 1e3  # standard errors; larger distances, infinite without any spread, are reported as this
+CERTAIN = 1e-12  # a probability this close to 1 is 1: rounding of a softmax stays below it
 COUNTS = 0.1  # steps with a discount γᵗ below this are not tested alone: they hardly change J, and add false alarms
 
 
 def mean_ratio(problem: Problem) -> tuple[float, float]:
     """The mean of ρ over rows, and its distance from 1 in standard errors: E_μ[ρ | s] = 1 at every state."""
     apart = problem.by_episode(problem.ratio - 1)
-    return float(problem.ratio.mean()), distance_from_zero(apart, fewest=2)
+    least = spread_implied(problem) * float(np.sqrt(problem.dataset.lengths.mean()))
+    return float(problem.ratio.mean()), distance_from_zero(apart, fewest=2, least_spread=least)
+
+
+def spread_implied(problem: Problem) -> float:
+    """The standard deviation of ρ under μ if E_μ[ρ] = 1, where π has probabilities of 0 or 1; otherwise 0.
+
+    E_μ[ρ²] = E_π[ρ], whose self-normalised estimate is Σρ² / Σρ; ∞ if every ratio is 0. Deviations of different rows
+    are uncorrelated, so the variance of a sum is the sum of the variances.
+    """
+    ratio = problem.ratio
+    if not problem.dataset.is_discrete or not _has_certain_actions(problem):
+        return 0.0
+    return float(np.sqrt(max(ratio @ ratio / ratio.sum() - 1, 0.0))) if ratio.any() else np.inf
+
+
+def _has_certain_actions(problem: Problem) -> bool:
+    """Whether π takes any of the logged actions never or always."""
+    log_prob = problem.target_log_prob
+    return bool((np.isneginf(log_prob) | (log_prob > -CERTAIN)).any())
 
 
 def worst_step(problem: Problem) -> tuple[int, float, float]:
@@ -53,7 +77,7 @@ def worst_step(problem: Problem) -> tuple[int, float, float]:
     π prefers is missing from some by chance, and no ratio at that step shows how rare it is.
     """
     data = problem.dataset
-    spread = float(problem.ratio.std())
+    spread = max(float(problem.ratio.std()), spread_implied(problem))
     found = []
     for step in range(int(data.lengths.max())):
         if problem.discount**step < COUNTS:
@@ -87,8 +111,10 @@ def balance(problem: Problem, *, key: jax.Array) -> Balance:
     predicted = _predicted(problem, 1 - np.minimum(problem.ratio, LARGEST_RATIO), key)
     weight = np.exp(self_normalised(problem) + as_logged(problem, problem.log_product))
     by_row = weight * lost / data.num_episodes
+    implied = spread_implied(problem)
+    least = implied * float(np.sqrt(problem.by_episode(predicted**2).mean())) if implied else 0.0
     return Balance(
-        distance_from_zero(problem.by_episode(predicted * lost), one_sided=True),
+        distance_from_zero(problem.by_episode(predicted * lost), least_spread=least, one_sided=True),
         float(by_row[predicted > 0].sum()),
         float(-by_row[predicted < 0].sum()),
     )
@@ -117,7 +143,8 @@ def memory(problem: Problem) -> float:
     together = np.zeros(data.num_transitions)
     follows = data.step[1:] > 0
     together[1:][follows] = apart[:-1][follows] * apart[1:][follows]
-    return distance_from_zero(problem.by_episode(together))
+    least = spread_implied(problem) ** 2 * float(np.sqrt(data.lengths.mean()))  # of a product of independent factors
+    return distance_from_zero(problem.by_episode(together), least_spread=least)
 
 
 def truncation(data: LoggedDataset) -> float:

@@ -17,6 +17,7 @@ from average_dice.inference.episode_weights import (
 )
 from average_dice.inference.flow_residual import flow_residual
 from average_dice.inference.log_quality import largest_reward_share, repeated_episodes, unseen_actions
+from average_dice.inference.near_actions import near_actions
 from average_dice.inference.pareto import pareto_k
 from average_dice.problem import Problem
 
@@ -39,6 +40,10 @@ class Diagnostics:
     - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
     - `overlap`: the mean of min(1, ρ), which is 1 minus the total variation distance of π and μ.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
+    - `near_actions`: for deterministic policies over continuous actions, the share of rows whose action is near π's, to
+      the power of 1 / dimensions; `near_rows`: their effective number.
+    - `followed_episodes`, `followed_rows`: where π never takes some logged actions, the number of episodes with none of
+      these, and of rows.
     - `effective_episodes`: (Σ g)² / Σ g² of the weights of episodes; `by_step`: the same of the products at each step.
     - `pareto_k` of the weights of episodes; `heaviest`: the episodes with the largest; `weights`: all, as shares.
     - `balance`, `missing_mass`, `excess_mass`: how many standard errors E[ρ | s, t] is from 1, and how often in an
@@ -65,6 +70,10 @@ class Diagnostics:
     worst_step_ratio: float | None = None
     worst_step_distance: float | None = None
     overlap: float | None = None
+    near_actions: float | None = None
+    near_rows: float | None = None
+    followed_episodes: int | None = None
+    followed_rows: int | None = None
     effective_episodes: float | None = None
     by_step: tuple[float, ...] = ()
     pareto_k: float | None = None
@@ -84,6 +93,7 @@ class Diagnostics:
 def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     """All diagnostics, from the log and the policy."""
     data = problem.dataset
+    near = near_actions(problem)
     of_log = Diagnostics(
         float(np.ptp(data.reward)),
         largest_reward_share(data.reward),
@@ -93,6 +103,8 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         truncation=assumptions.truncation(data),
         trend=assumptions.trend(problem),
         neighbours=assumptions.neighbours(problem),
+        near_actions=None if near is None else near.share,
+        near_rows=None if near is None else near.rows,
     )
     try:
         products = np.exp(by_decision_normalised(problem))
@@ -104,6 +116,8 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     mean, distance = assumptions.mean_ratio(problem)
     step, step_ratio, step_distance = assumptions.worst_step(problem)
     balance = assumptions.balance(problem, key=key)
+    follows = ~np.isneginf(problem.log_ratio)
+    followed = None if follows.all() else int(np.isfinite(problem.final_log_product).sum())
     return replace(
         of_log,
         mean_ratio=mean,
@@ -116,6 +130,8 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         excess_mass=balance.excess,
         memory=assumptions.memory(problem),
         overlap=float(np.minimum(1.0, problem.ratio).mean()),
+        followed_episodes=followed,
+        followed_rows=None if followed is None else int(follows.sum()),
         effective_episodes=effective_number(weights),
         by_step=tuple(effective_by_step(problem, products)),
         pareto_k=pareto_k(weights),

@@ -15,6 +15,7 @@ SUPPORTED = "supported"
 LEVELS = (SUPPORTED, WEAK, NOT_SUPPORTED)
 NO_VALUE = "no-value"  # in `Verdict.rules`: the method is not applicable, so there is no estimate
 PASSED = "all checks passed: overlap {overlap:.0%}, effective number of episodes {effective_episodes:.0f} of {episodes}"
+PASSED_NEAR = "all checks passed: {near_actions:.0%} of logged actions (in each dimension) lie near the policy's"
 ONLY_BASELINES = "only-baselines"  # in `Verdict.rules`: no estimate of the policy's value was requested
 
 
@@ -42,7 +43,7 @@ def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int
     evidence = Evidence(estimate, diagnostics, num_episodes)
     findings = [finding for rule in RULES if (finding := rule.finding(evidence)) is not None]
     if not findings:
-        return Verdict(SUPPORTED, (evidence.fill(PASSED),))
+        return Verdict(SUPPORTED, (evidence.fill(PASSED if diagnostics.near_actions is None else PASSED_NEAR),))
     findings.sort(key=lambda finding: -LEVELS.index(finding.level))  # stable: within a level, the order of RULES
     return Verdict(
         findings[0].level,

@@ -19,7 +19,7 @@ WeightedActions = tuple[
 
 @runtime_checkable
 class Policy(Protocol):
-    """A stochastic policy π."""
+    """A policy π. Where it has no density, as a deterministic one, `log_prob` raises `NotApplicable`."""
 
     def log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
         """log π(a|s) for each row, in float64; −∞ where π never takes the action."""
@@ -35,8 +35,9 @@ class Policy(Protocol):
         """Actions and weights with Σ weight · f(s, action) ≈ E_π[f(s, a)] for each row.
 
         Discrete: every action with its probability; the sum is exact. Continuous: `num_draws` sampled actions of weight
-        1/num_draws, in pairs of opposite noise. Rows are sampled independently, so that the error of a mean over rows
-        falls with their number. (Noise shared by all rows would not average out.)
+        1/num_draws, in pairs of opposite noise; of a deterministic policy its one action, with weight 1. Rows are
+        sampled independently, so that the error of a mean over rows falls with their number. (Noise shared by all rows
+        would not average out.)
         """
         ...
 

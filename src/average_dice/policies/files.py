@@ -1,6 +1,7 @@
 """Policy files: safetensors with a fixed set of names. Reading a file never executes code."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -9,14 +10,19 @@ from safetensors.numpy import save
 from average_dice.errors import PolicyError
 from average_dice.files import written_whole
 from average_dice.policies.categorical import CategoricalPolicy
+from average_dice.policies.deterministic import DeterministicPolicy
 from average_dice.policies.gaussian import GaussianPolicy
 from average_dice.policies.network import Network
 
 FORMAT, VERSION = "average-dice-policy", "1"
+PolicyOfFile = CategoricalPolicy | GaussianPolicy | DeterministicPolicy
+
+# A standard deviation of e⁻²⁰ = 2·10⁻⁹ is below the rounding of float32 actions: such a policy is deterministic.
+LEAST_LOG_STD = -20.0
 
 
-def load_policy(path: str | Path) -> CategoricalPolicy | GaussianPolicy:
-    """Reads a policy file.
+def load_policy(path: str | Path) -> PolicyOfFile:
+    """Reads a policy file. A Gaussian policy whose `log_std` are all below −20, or −∞, is read as deterministic.
 
     >>> policy = load_policy("policy.safetensors")  # doctest: +SKIP
     """
@@ -35,9 +41,11 @@ def load_policy(path: str | Path) -> CategoricalPolicy | GaussianPolicy:
         raise PolicyError(f"{path}: {error}") from None
 
 
-def save_policy(policy: CategoricalPolicy | GaussianPolicy, path: str | Path) -> None:
-    """Writes a policy whose logits or mean are a `Network`. The file appears whole or not at all."""
-    network = policy.logits if isinstance(policy, CategoricalPolicy) else policy.mean
+def save_policy(policy: PolicyOfFile, path: str | Path) -> None:
+    """Writes a policy whose logits, mean or continuous actions are a `Network`, a deterministic one as Gaussian with a
+    `log_std` of −∞. The file appears whole or not at all.
+    """
+    network = _function_of(policy)
     if not isinstance(network, Network):
         raise PolicyError("only a policy made of a Network can be saved, and this one is made of another function.")
     tensors = {}
@@ -46,6 +54,8 @@ def save_policy(policy: CategoricalPolicy | GaussianPolicy, path: str | Path) ->
     optional = {"observation.mean": network.mean, "observation.std": network.std}
     if isinstance(policy, GaussianPolicy):
         optional |= {"log_std": policy.log_std, "action.low": policy.low, "action.high": policy.high}
+    if isinstance(policy, DeterministicPolicy):
+        optional |= {"log_std": np.full(network.num_outputs, -np.inf)}
     tensors |= {name: values for name, values in optional.items() if values is not None}
     metadata = {
         "format": FORMAT,
@@ -58,7 +68,16 @@ def save_policy(policy: CategoricalPolicy | GaussianPolicy, path: str | Path) ->
         temporary.write_bytes(content)
 
 
-def _build(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> CategoricalPolicy | GaussianPolicy:
+def _function_of(policy: PolicyOfFile) -> Any:
+    match policy:
+        case CategoricalPolicy():
+            return policy.logits
+        case GaussianPolicy():
+            return policy.mean
+    return None if policy.is_discrete else policy.action
+
+
+def _build(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> PolicyOfFile:
     if metadata.get("format") != FORMAT:
         raise PolicyError(f"not a policy file: its metadata must have format = {FORMAT}.")
     if metadata.get("version") != VERSION:
@@ -81,16 +100,32 @@ def _build(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> Categori
 
     match metadata.get("distribution"):
         case "categorical":
-            policy: CategoricalPolicy | GaussianPolicy = CategoricalPolicy(network)
+            policy: PolicyOfFile = CategoricalPolicy(network)
         case "gaussian":
             if "log_std" not in unused:
                 raise PolicyError("log_std is missing: a Gaussian policy needs it.")
             log_std = unused.pop("log_std")
             if log_std.shape != (network.num_outputs,):
                 raise PolicyError(f"log_std has shape {log_std.shape}, not ({network.num_outputs},) as the output.")
-            policy = GaussianPolicy(network, log_std, unused.pop("action.low", None), unused.pop("action.high", None))
+            low, high = unused.pop("action.low", None), unused.pop("action.high", None)
+            policy = _gaussian_or_deterministic(network, log_std, low, high)
         case other:
             raise PolicyError(f"unknown distribution {other!r}. It must be categorical or gaussian.")
     if unused:
         raise PolicyError(f"unknown tensor {', '.join(sorted(unused))}. Check the names of the layers.")
     return policy
+
+
+def _gaussian_or_deterministic(
+    network: Network, log_std: np.ndarray, low: np.ndarray | None, high: np.ndarray | None
+) -> GaussianPolicy | DeterministicPolicy:
+    constant = log_std < LEAST_LOG_STD
+    if not constant.any():
+        return GaussianPolicy(network, log_std, low, high)
+    if not constant.all():
+        raise PolicyError(
+            f"log_std is {log_std[constant][0]:g} in dimension {constant.argmax()}, and above {LEAST_LOG_STD:g} in "
+            "others: the policy is deterministic in some dimensions only, and has no density. Give all of them a "
+            "standard deviation, or none."
+        )
+    return DeterministicPolicy(network)  # as with a Gaussian policy, actions are unclipped

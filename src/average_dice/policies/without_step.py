@@ -1,16 +1,30 @@
 """A policy for observations that have the step as their last entry: it sees the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from average_dice.policies.base import Actions, Observations, Policy, WeightedActions
+from average_dice.policies.deterministic import DeterministicPolicy
+from average_dice.policies.smoothed import SmoothedPolicy
+
+
+def without_step(policy: Policy) -> Policy:
+    """The policy for a log up to a horizon (`LoggedDataset.up_to`). What it is stays known: deterministic, smoothed."""
+    if isinstance(policy, DeterministicPolicy):
+        action = policy.action
+        return replace(policy, action=lambda observations: action(observations[:, :-1]))
+    if isinstance(policy, SmoothedPolicy) and policy.original is not None:
+        mean = policy.mean
+        original = without_step(policy.original)
+        return replace(policy, mean=lambda observations: mean(observations[:, :-1]), original=original)
+    return WithoutStep(policy)
 
 
 @dataclass(frozen=True)
 class WithoutStep:
-    """The policy for a log up to a horizon (`LoggedDataset.up_to`)."""
+    """Any other policy."""
 
     policy: Policy
 

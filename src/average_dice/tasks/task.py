@@ -3,9 +3,23 @@
 from dataclasses import dataclass
 
 from average_dice.errors import PolicyError, SettingError
-from average_dice.policies import CategoricalPolicy, GaussianPolicy, mixed_with_uniform, with_scaled_variance
+from average_dice.policies import (
+    CategoricalPolicy,
+    DeterministicPolicy,
+    GaussianPolicy,
+    mixed_with_uniform,
+    with_scaled_variance,
+)
 
 NetworkPolicy = CategoricalPolicy | GaussianPolicy
+
+
+def require_stochastic(policy: NetworkPolicy | DeterministicPolicy) -> NetworkPolicy:
+    """The same policy. Raises if it is deterministic: tasks sample actions, and scale their variance."""
+    if isinstance(policy, DeterministicPolicy):
+        raise PolicyError("tasks need a stochastic policy, and this one is deterministic. Give it a finite log_std.")
+    return policy
+
 
 # The grids of the robustness experiment, around the main setting of 0.95 and 4,000.
 DISCOUNTS = (0.8, 0.9, 0.95, 0.99, 0.995)

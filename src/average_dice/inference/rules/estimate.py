@@ -14,6 +14,7 @@ from average_dice.inference.rules.base import (
     above,
     at_least,
 )
+from average_dice.inference.rules.coverage import if_few_follow
 from average_dice.inference.rules.remedies import LONGER_EPISODES, MORE_EPISODES
 
 LEAST_WIDTH = 1e-6  # of an interval, over the range of rewards: rounding of the bootstrap stays below it
@@ -108,7 +109,7 @@ FLOW_RESIDUAL = Rule(
     ),
     says=lambda evidence: (
         "on held-out episodes the learnt density ratio violates the flow equation by "
-        f"{_flow_residual(evidence):.2g} standard deviations of a state feature"
+        f"{_flow_residual(evidence):.2g} standard deviations of a state feature{if_few_follow(evidence)}"
     ),
     remedy=lambda evidence: LONGER_EPISODES if evidence.diagnostics.beyond_truncation else MORE_EPISODES,
 )

@@ -21,6 +21,7 @@ from average_dice.inference.rules.remedies import CHECK_PROBABILITIES, CLOSER_PO
 
 FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
 WRONG = "the recorded or the policy's probabilities are wrong"
+HOLE = "the policy takes actions that the log never takes"
 CLOSE_TO_ONE = f"less than {FROM_ONE}"
 
 
@@ -39,8 +40,10 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
 
     def says(evidence: Evidence) -> str:
         mean = getattr(evidence.diagnostics, ratio)
-        hole = ", or the policy takes actions that the log never takes" if mean < 1 else ""
-        return f"{evidence.fill(where)} importance ratios average {mean:.2f} instead of 1: {WRONG}{hole}"
+        reasons = [WRONG, HOLE] if mean < 1 else [WRONG]
+        if evidence.diagnostics.followed_episodes is not None:
+            reasons.reverse()  # a policy that never takes some actions often lacks coverage
+        return f"{evidence.fill(where)} importance ratios average {mean:.2f} instead of 1: {', or '.join(reasons)}"
 
     return says
 
@@ -164,12 +167,19 @@ DEPENDENT_ACTIONS = Rule(
     remedy="record the probabilities that the actions were sampled with, and the variables they depended on",
 )
 
+
+def _known(evidence: Evidence) -> float | None:
+    """None if π has no density: then `near-actions` judges, and no probability would help."""
+    found = evidence.diagnostics
+    return None if found.near_actions is not None else float(found.overlap is not None)
+
+
 KNOWN_PROBABILITIES = Rule(
     name="known-probabilities",
     reads=("behaviour_log_prob",),
     description="probabilities of the logged actions",
     definition="Whether the probabilities of the logged actions are known, under μ and under π",
-    measure=lambda evidence: float(evidence.diagnostics.overlap is not None),
+    measure=_known,
     shows=lambda evidence: "unknown" if evidence.diagnostics.overlap is None else "known",
     limits=Limits(
         why="Without probabilities most checks are impossible, but methods by values may still be right",

@@ -12,7 +12,7 @@ from typing import Any
 
 from average_dice.errors import SettingError
 from average_dice.policies import load_policy
-from average_dice.tasks.task import NetworkPolicy, find_task
+from average_dice.tasks.task import NetworkPolicy, find_task, require_stochastic
 
 
 def target_policy(name: str) -> NetworkPolicy:
@@ -20,7 +20,7 @@ def target_policy(name: str) -> NetworkPolicy:
     with as_file(files(__name__) / f"{find_task(name).name}.safetensors") as path:
         if not path.exists():
             raise SettingError(f"no policy is shipped for {name} yet. Train one: average-dice train {name} --out FILE")
-        return load_policy(path)
+        return require_stochastic(load_policy(path))
 
 
 @cache
