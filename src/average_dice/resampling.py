@@ -46,7 +46,7 @@ class Resample:
         """The log of the chosen episodes."""
         data = whole.dataset
         rows = data.rows_of(chosen)
-        resampled = Problem(data.select_episodes(chosen), whole.policy, whole.discount)
+        resampled = whole.select_episodes(chosen)
         for names, which in ((BY_ROW, rows), (BY_EPISODE, chosen)):
             resampled.__dict__.update({name: whole.__dict__[name][which] for name in names if name in whole.__dict__})
         return Resample(resampled, chosen, rows, np.bincount(chosen, minlength=data.num_episodes).astype(np.float64))

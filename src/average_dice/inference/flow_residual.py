@@ -27,8 +27,8 @@ def flow_residual(problem: Problem, key: jax.Array) -> float | None:
     half = generator_from(key).permutation(data.num_episodes) % 2
     squares = []
     for one in (0, 1):
-        here = Problem(data.select_episodes(np.flatnonzero(half != one)), problem.policy, problem.discount)
-        there = Problem(data.select_episodes(np.flatnonzero(half == one)), problem.policy, problem.discount)
+        here = problem.select_episodes(np.flatnonzero(half != one))
+        there = problem.select_episodes(np.flatnonzero(half == one))
         try:
             regression = method.regression_of(here).regression
             learnt = method.model.fit(regression, key=key, value_of=lambda f: float("nan"))
