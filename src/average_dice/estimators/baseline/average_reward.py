@@ -19,6 +19,7 @@ from average_dice.resampling import Resample
 
 OF_BEHAVIOUR = Note(NoteCode.BEHAVIOUR_VALUE, "the value of the behaviour policy, not of the target policy")
 NOT_OF_TARGET = Note(NoteCode.BEHAVIOUR_VALUE, "of the behaviour policy, not of the target policy")
+UNDISCOUNTED = Note(NoteCode.BEHAVIOUR_VALUE, "what the behaviour policy earns per step, without the discount")
 PER_LOGGED_STEP = Note(NoteCode.OTHER_SCALE, "a reward per logged step, not on the scale of the value")
 ALL_STEPS = Note(NoteCode.OTHER_SCALE, "the mean reward of all logged steps, not of the first")
 
@@ -39,7 +40,9 @@ def _solve(resample: Resample) -> Fit:
     return Fit(
         float(data.reward.mean()),
         episode_values=(lambda: data.reward) if data.is_one_step else None,
-        notes=(OF_BEHAVIOUR,) if off_scale is None else (NOT_OF_TARGET, off_scale),
+        notes=(OF_BEHAVIOUR if data.is_one_step else UNDISCOUNTED,)
+        if off_scale is None
+        else (NOT_OF_TARGET, off_scale),
     )
 
 
