@@ -47,6 +47,8 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     content = json.loads((tmp_path / "result.json").read_text())
     promised = {"discount", "estimand", "horizon", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
     assert set(content) == promised | {"judged", "checks", "diagnostics", "states", "curves", "command"} | {
+        "definition",
+        "behaviour",
         "against_behaviour",
         "no_difference",
     }
@@ -64,7 +66,9 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
     assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}
     keys = {"estimator", "value", "return", "lower", "upper", "level", "interval", "seconds", "diagnostics"}
-    keys |= {"notes", "note_codes"}
+    numbers = {"estimator", "value", "return", "lower", "upper", "level", "interval"}
+    assert set(content["behaviour"]) == numbers | {"source", "sentence"}
+    keys |= {"notes", "note_codes", "label"}
     assert all(set(estimate) == keys for estimate in content["estimates"])
     assert [estimate["estimator"] for estimate in content["estimates"]] == CLOSED.split(",")
     assert content["recommended"] == "average-dice-blend"
@@ -75,7 +79,7 @@ def test_the_json_has_what_is_shown(evaluation):
     """So that the terminal and the page need to compute nothing."""
     content = evaluation.to_dict()
     for one in content["estimates"]:
-        assert one["return"] == one["value"] / (1 - 0.9)
+        assert one["return"] == (None if one["estimator"] == "average-reward" else one["value"] / (1 - 0.9))
         assert one["interval"].startswith("Student's t ")
         assert one["interval"] not in " ".join(one["notes"])
         assert len(one["note_codes"]) == len(one["notes"])

@@ -77,24 +77,37 @@ def test_the_standard_error_is_what_other_logs_show():
 def test_names_what_does_not_apply_and_bad_input():
     mdp = early_termination()
     problem = mdp.problem(30, seed=0)
-    by_name = ad.select(problem, ["average-reward", "wpdis"], key=KEY)
-    methods = {"average-reward": AverageReward(), "wpdis": ImportanceSampling.weighted_per_decision()}
+    by_name = ad.select(problem, ["behaviour-return", "wpdis"], key=KEY)
+    methods = {"behaviour-return": BehaviourReturn(), "wpdis": ImportanceSampling.weighted_per_decision()}
     assert by_name == ad.select(problem, methods, key=KEY)
     without = ad.Problem(problem.dataset, None, 0.9)
-    found = ad.select(without, ["wpdis", "average-reward"], key=KEY)
-    assert found.chosen == "average-reward"
+    found = ad.select(without, ["wpdis", "behaviour-return"], key=KEY)
+    assert found.chosen == "behaviour-return"
     assert found.reasons[0].startswith("wpdis: not applicable: ")
     with pytest.raises(ad.NotApplicable):
         ad.select(without, ["wpdis"], key=KEY)
     with pytest.raises(ad.SettingError, match="unknown estimator 'best'"):
         ad.select(problem, ["best"], key=KEY)
-    assert ad.select(problem, "average-reward, wpdis", key=KEY) == by_name
+    assert ad.select(problem, "behaviour-return, wpdis", key=KEY) == by_name
     assert (
         "nothing: no finite value"
-        in ad.select(problem, {"nothing": Says(float("nan"), 0.0), "some": AverageReward()}, key=KEY).reasons
+        in ad.select(problem, {"nothing": Says(float("nan"), 0.0), "some": BehaviourReturn()}, key=KEY).reasons
     )
     with pytest.raises(ad.SettingError, match="at least two episodes"):
-        ad.select(mdp.problem(1, seed=0), ["average-reward"], key=KEY)
+        ad.select(mdp.problem(1, seed=0), ["behaviour-return"], key=KEY)
+
+
+def test_a_number_on_another_scale_is_not_compared(problem):
+    """Where episodes terminate, the average reward is no value. With one step each it is."""
+    ending = early_termination().problem(30, seed=0)
+    found = ad.select(ending, ["average-reward", "behaviour-return"], key=KEY)
+    alone = ad.select(ending, ["behaviour-return"], key=KEY)
+    assert (found.chosen, found.value, found.standard_error) == (alone.chosen, alone.value, alone.standard_error)
+    assert found.reasons[0].startswith("average-reward: ")
+    assert "left out: a reward per logged step, not on the scale of the value" in found.reasons[0]
+    with pytest.raises(ad.NotApplicable, match="not on the scale of the value"):
+        ad.select(ending, ["average-reward"], key=KEY)
+    assert ad.select(problem, {"mean": AverageReward()}, key=KEY).value == 0.5
 
 
 def test_select_episodes_keeps_them_whole():

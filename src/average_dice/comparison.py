@@ -22,6 +22,7 @@ from average_dice.inference.difference import Difference, difference
 from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.policies import Policy
 from average_dice.report import terminal
+from average_dice.report.estimands import WORDS
 
 BEHAVIOUR = "behaviour"
 
@@ -37,9 +38,9 @@ class Comparison:
     def best(self) -> str:
         """The policy with the largest value, which may be the behaviour policy."""
         values = {name: _value(found) for name, found in self.evaluations.items()}
-        first = next(iter(self.evaluations.values())).against_behaviour
-        assert first is not None
-        return max([*values, BEHAVIOUR], key=lambda name: values.get(name, first.baseline))
+        behaviour = self._first.behaviour.value
+        assert behaviour is not None
+        return max([*values, BEHAVIOUR], key=lambda name: values.get(name, behaviour))
 
     @property
     def best_is_clear(self) -> bool:
@@ -51,7 +52,12 @@ class Comparison:
         """Which policy has the largest value, whether significantly, and which values the log does not support."""
         significant = "significantly better" if self._best_is_significant else "but not significantly better"
         doubt = f"; the log does not support the value of {', '.join(self._unsupported)}" if self._unsupported else ""
-        return f"Largest value: {self.best}, {significant} than every other policy{doubt}."
+        return f"Largest {WORDS[self._first.estimand].name}: {self.best}, {significant} than every other policy{doubt}."
+
+    @property
+    def _first(self) -> Evaluation:
+        """Any of the evaluations: the estimand and the behaviour policy are the same in all."""
+        return next(iter(self.evaluations.values()))
 
     @property
     def _best_is_significant(self) -> bool:
@@ -68,6 +74,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {
+            "behaviour": self._first.to_dict()["behaviour"],
             "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
             "differences": [
                 {"policy": one, "other": other, **asdict(found), "judgement": found.judgement}

@@ -29,7 +29,10 @@ from average_dice.estimators import (
     is_baseline,
     prepared_once,
 )
+from average_dice.estimators.baseline.average_reward import ALL_STEPS, PER_LOGGED_STEP
+from average_dice.estimators.baseline.behaviour_return import TO_TRUNCATION
 from average_dice.files import write_text_whole
+from average_dice.inference.behaviour import Behaviour, by_same_method, from_logged_returns, without_value
 from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.diagnostics import Diagnostics, diagnose
 from average_dice.inference.difference import Difference, behaviour_value, difference
@@ -42,7 +45,8 @@ from average_dice.notes import Note, NoteCode
 from average_dice.policies import Policy
 from average_dice.problem import Estimand, Problem
 from average_dice.report import notebook, page, terminal
-from average_dice.report.formatting import short
+from average_dice.report.estimands import WORDS, Words
+from average_dice.report.formatting import percent, short
 
 NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
 FRAME = pa.schema(
@@ -54,6 +58,8 @@ FRAME = pa.schema(
     ]
 )  # the columns of `Evaluation.to_frame`
 ROWS_KEPT = 50_000  # on larger logs preparations are not kept for other methods: memory counts more than time
+LABELS = (PER_LOGGED_STEP, ALL_STEPS, TO_TRUNCATION)  # notes that are shown beside the name of the method, too
+OF_BEHAVIOUR = "Behaviour policy: "
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
 NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}no difference, because "
 
@@ -66,8 +72,9 @@ class Evaluation:
 
     - `judged`: the estimate that the verdict is about; the recommended one, or the first that was requested.
     - `checks`: every check with its value, the good values, and its status.
-    - `against_behaviour`: its value minus that of the behaviour policy, with its interval; without it,
-      `no_difference` says why.
+    - `behaviour`: the value of the behaviour policy, with its interval, or why there is none.
+    - `against_behaviour`: the judged value minus that of the behaviour policy by the same method, with its interval;
+      without it, `no_difference` says why.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -83,6 +90,7 @@ class Evaluation:
     judged: str | None = None
     diagnostics: Diagnostics | None = None
     checks: tuple[Check, ...] = ()
+    behaviour: Behaviour = Behaviour(None, None, None, "no value")
     against_behaviour: Difference | None = None
     no_difference: str | None = None
     states: StateMap | None = None
@@ -108,6 +116,7 @@ class Evaluation:
                 "discount": self.discount,
                 "estimand": self.estimand.value,
                 "horizon": self.horizon,
+                "definition": self._words.definition,
                 "seed": self.seed,
                 "dataset": self.dataset,
                 "estimates": [self._content(name, one) for name, one in self.estimates.items()],
@@ -116,7 +125,8 @@ class Evaluation:
                 "verdict": asdict(self.verdict),
                 "checks": [asdict(check) for check in self.checks],
                 "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
-                "against_behaviour": None if gain is None else _difference_content(gain),
+                "behaviour": self._behaviour_content(),
+                "against_behaviour": None if gain is None else self._difference_content(gain),
                 "no_difference": self.no_difference,
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
@@ -127,10 +137,49 @@ class Evaluation:
         return content
 
     def _content(self, name: str, found: Estimate) -> dict[str, Any]:
-        """The JSON form of an estimate, with the return E[Σ γᵗ r]."""
+        """The JSON form of an estimate, with the return E[Σ γᵗ r] and a label where its number may mislead."""
+        off_scale = any(note.code is NoteCode.OTHER_SCALE for note in found.notes)
+        whole = None if off_scale else self._return_of(found.value)
+        label = next((note.text for note in found.notes if note in LABELS), None)
+        return {"estimator": name, **found.to_dict(), "return": whole, "label": label}
+
+    def _return_of(self, value: float | None) -> float | None:
+        """E[Σ γᵗ r] = value / (1 − γ); the value itself where γ is 0 or 1."""
         normaliser = 1 - self.discount if self.estimand is Estimand.PER_STEP else 1.0
-        whole = None if found.value is None else found.value / normaliser
-        return {"estimator": name, **found.to_dict(), "return": whole}
+        return None if value is None else value / normaliser
+
+    def _behaviour_content(self) -> dict[str, Any]:
+        """The value of the behaviour policy as in `_content`, and in a sentence."""
+        found, interval = self.behaviour, self.behaviour.interval
+        whole = self._return_of(found.value)
+        sentence = f"{OF_BEHAVIOUR}{found.source}"
+        if found.value is not None:
+            numbers = f"{self._words.name} {short(found.value)}"
+            if interval is not None:
+                ends = f"{short(interval.lower)} to {short(interval.upper)}"
+                numbers += f" ({percent(interval.level)} interval {ends})"
+            numbers += f", return {short(whole)}" if self._words.return_heading else ""
+            sentence = f"{OF_BEHAVIOUR}{numbers}, {found.source}"
+        return {
+            "estimator": found.estimator,
+            "value": found.value,
+            "return": whole,
+            "lower": None if interval is None else interval.lower,
+            "upper": None if interval is None else interval.upper,
+            "level": None if interval is None else interval.level,
+            "interval": None if interval is None else interval.kind,
+            "source": found.source,
+            "sentence": sentence,
+        }
+
+    def _difference_content(self, found: Difference) -> dict[str, Any]:
+        words = found.in_words(short, self._words.unit)
+        sentence = f"{AGAINST_BEHAVIOUR}{words}, both by {self.judged} on the same bootstrap resamples"
+        return {**asdict(found), "judgement": found.judgement, "sentence": sentence}
+
+    @property
+    def _words(self) -> Words:
+        return WORDS[self.estimand]
 
     def to_frame(self) -> Any:
         """The estimates as a table, one row each: a pandas DataFrame if pandas is installed, else an Arrow table."""
@@ -222,10 +271,17 @@ def evaluate(
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
     estimate = None if judged is None else runs[judged].estimate
-    found_difference: Difference | str = f"{NO_DIFFERENCE}only baselines were evaluated"
+    gain, no_gain = None, "only baselines were evaluated"
+    behaviour = without_value(no_gain)
     if judged is not None:
         starting("behaviour policy")
-        found_difference = _against_behaviour(runs[judged], problem, settings, key)
+        try:
+            gain, behaviour = _against_behaviour(judged, runs[judged], problem, settings, key)
+        except NotApplicable as reason:
+            no_gain = str(reason)
+            behaviour = without_value(no_gain)
+    if not problem.misses_rewards:
+        behaviour = from_logged_returns(problem, settings, key=key)
     fits = {name: run.fit for name, run in runs.items() if run.fit is not None}
     return Evaluation(
         discount=discount,
@@ -235,7 +291,7 @@ def evaluate(
         dataset=_summary(dataset),
         estimates=estimates,
         recommended=RECOMMENDED,
-        verdict=judge(estimate, diagnostics, dataset.num_episodes),
+        verdict=judge(estimate, diagnostics, dataset.num_episodes, problem.estimand),
         judged=judged,
         versions={
             "average-dice": version("average-dice"),
@@ -244,9 +300,10 @@ def evaluate(
             "python": platform.python_version(),
         },
         diagnostics=diagnostics,
-        checks=run_checks(estimate, diagnostics, dataset.num_episodes),
-        against_behaviour=found_difference if isinstance(found_difference, Difference) else None,
-        no_difference=None if isinstance(found_difference, Difference) else found_difference,
+        checks=run_checks(estimate, diagnostics, dataset.num_episodes, problem.estimand),
+        behaviour=behaviour,
+        against_behaviour=gain,
+        no_difference=None if gain is not None else f"{NO_DIFFERENCE}{no_gain}",
         states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
@@ -297,27 +354,26 @@ def _with_note(name: str, estimate: Estimate, note: Note | None) -> Estimate:
     return replace(estimate, notes=(*estimate.notes, note))
 
 
-def _against_behaviour(run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array) -> Difference | str:
-    """The difference from the behaviour policy, by the same method on the same resamples; or why there is none."""
+def _against_behaviour(
+    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array
+) -> tuple[Difference, Behaviour]:
+    """The difference from the behaviour policy by the same method on the same resamples, and the latter's value.
+
+    Raises `NotApplicable` with the reason if there is none.
+    """
     method, value, replicates = run.method, run.estimate.value, run.replicates
     if value is None:
-        return f"{NO_DIFFERENCE}the method gives no value"
+        raise NotApplicable("the method gives no value")
     number = settings.resamples_of(method)
     if replicates is None and number > 1 and not method.trains and problem.dataset.num_episodes > 1:
         # its interval needed no resamples
         replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=run.prepared)
     if replicates is None:
-        return f"{NO_DIFFERENCE}it takes two episodes and two bootstrap resamples, trained ones for methods that train"
-    try:
-        behaviour, baselines = behaviour_value(method, problem, len(replicates), settings.seed, key=key)
-    except NotApplicable as reason:
-        return f"{NO_DIFFERENCE}{reason}"
-    return difference(value, behaviour, replicates, baselines, settings.level, problem.dataset.num_episodes)
-
-
-def _difference_content(found: Difference) -> dict[str, Any]:
-    sentence = f"{AGAINST_BEHAVIOUR}{found.in_words(short)}"
-    return {**asdict(found), "judgement": found.judgement, "sentence": sentence}
+        raise NotApplicable("it takes two episodes and two bootstrap resamples, trained ones for methods that train")
+    behaviour, baselines = behaviour_value(method, problem, len(replicates), settings.seed, key=key)
+    episodes = problem.dataset.num_episodes
+    gain = difference(value, behaviour, replicates, baselines, settings.level, episodes)
+    return gain, by_same_method(name, behaviour, baselines, settings.level, episodes)
 
 
 def _summary(dataset: LoggedDataset) -> dict[str, Any]:

@@ -13,6 +13,7 @@ class NoteCode(StrEnum):
     NOT_APPLICABLE = "not-applicable"  # the method needs something that the log or the policy lacks
     NO_INTERVAL = "no-interval"  # why there is a value without an interval
     BEHAVIOUR_VALUE = "behaviour-value"  # the value is that of the behaviour policy
+    OTHER_SCALE = "other-scale"  # a number that must not be compared with values
     VALUE_RULE = "value-rule"  # how the value follows from the ratio
     TRUNCATION_IGNORED = "truncation-ignored"  # rewards after truncation are ignored
     TRUNCATION_HELD = "truncation-held"  # the weight after truncation is put on the last steps

@@ -249,6 +249,11 @@ class Problem:
         return int(self.dataset.terminated.sum()) < self.dataset.num_episodes
 
     @property
+    def misses_rewards(self) -> bool:
+        """Whether a part of the value lies after truncations, where the log has no rewards: not where γ = 0."""
+        return self.is_truncated and self.discount > 0
+
+    @property
     def value_bounds(self) -> tuple[float, float]:
         """The bounds of J that rewards allow. After a termination all rewards are 0.
 
@@ -289,6 +294,12 @@ class Problem:
     def episode_index(self) -> Int[np.ndarray, " transition"]:
         """The episode of each row, numbered 0, 1, 2, …"""
         return np.repeat(np.arange(self.dataset.num_episodes), self.dataset.lengths)
+
+    def select_episodes(self, chosen: Int[np.ndarray, " chosen"]) -> "Problem":
+        """The same question about some episodes. The discount stays, even if all of these have one step."""
+        part = Problem(self.dataset.select_episodes(chosen), self.policy, self.discount)
+        object.__setattr__(part, "discount", self.discount)
+        return part
 
     def with_single_action(self) -> "Problem":
         """The log as a process without choices: one action, taken with certainty.

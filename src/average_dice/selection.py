@@ -15,6 +15,7 @@ import numpy as np
 
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import REGISTRY, Estimator, find
+from average_dice.notes import NoteCode
 from average_dice.problem import Problem
 
 NUM_GROUPS = 10  # ten refits give the standard error with a relative error of about a quarter
@@ -58,9 +59,13 @@ def select(
     reasons = []
     for name, method in methods.items():
         try:
-            value = float(method.fit(problem, key=key).value)
+            fit = method.fit(problem, key=key)
         except NotApplicable as reason:
             reasons.append(f"{name}: not applicable: {reason}")
+            continue
+        value = float(fit.value)
+        if off_scale := [str(note) for note in fit.notes if note.code is NoteCode.OTHER_SCALE]:
+            reasons.append(f"{name}: {value:.4g}, left out: {off_scale[0]}")
             continue
         try:
             others = np.array([method.fit(part, key=key).value for part in without])
@@ -73,7 +78,7 @@ def select(
         else:
             reasons.append(f"{name}: no finite value")
     if not found:
-        raise NotApplicable("none of the estimators is applicable")
+        raise NotApplicable("none of the estimators gives a value: " + "; ".join(reasons))
 
     left: list[str] = []
     for name in sorted(found, key=lambda name: -found[name][1]):

@@ -12,6 +12,7 @@ from average_dice.inference.diagnostics import Diagnostics, Heavy
 from average_dice.inference.rules import INFO, NOT_SUPPORTED, OK, RULES, SIGNIFICANT, WEAK, Evidence
 from average_dice.inference.rules.base import above, at_least, below
 from average_dice.inference.verdict import judge, run_checks
+from average_dice.problem import Estimand
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"episodes", "behaviour_log_prob", "by_values", "by_products", "reference_error"}  # no `Diagnostics`
@@ -205,3 +206,15 @@ def test_reasons_of_the_worst_level_come_first():
     found = judge(ESTIMATE, replace(SOUND, trend=9.0, overlap=0.1), 40)
     assert found.level == NOT_SUPPORTED
     assert found.rules == ("overlap", "trend")
+
+
+def test_how_often_the_support_is_left_is_said_by_the_estimand():
+    """Only with a discount between 0 and 1 is the number of times discounted; at 0 it is a share of the episodes."""
+    hole = replace(SOUND, balance=9.0, missing_mass=0.25, excess_mass=0.0)
+    said = {one: judge(ESTIMATE, hole, 40, one).reasons[0] for one in Estimand}
+    left = "the policy leaves the support of the log"
+    assert said == {
+        Estimand.PER_STEP: f"{left} 0.25 times an episode (discounted): rewards there are unknown",
+        Estimand.TOTAL: f"{left} 0.25 times an episode: rewards there are unknown",
+        Estimand.ONE_STEP: f"{left} at the first step of 25% of the episodes: rewards there are unknown",
+    }

@@ -356,7 +356,7 @@ def test_differences_are_of_pairs():
     assert difference(1.0, 1.5, draws, draws + 0.5, 0.95, 20).judgement == "worse"
     apart = difference(1.0, 1.0, draws, draws[::-1], 0.95, 20)
     assert apart.judgement == "no significant difference"
-    assert "95% interval" in apart.in_words("{:.2f}".format)
+    assert "95% interval" in apart.in_words("{:.2f}".format, " per step")
     few = difference(0.01, 0.0, np.array([0.03, 0.06]), np.zeros(2), 0.95, 20)
     assert few.lower < 0 < few.upper  # two draws tell nothing
     assert few.judgement == "no significant difference"

@@ -109,7 +109,8 @@ def test_a_damaged_file(evaluation, tmp_path, damage):
 
 
 @pytest.mark.parametrize(
-    "missing", ["checks", "no_difference", "judged", "estimates[0].return", "estimates[0].interval"]
+    "missing",
+    ["checks", "no_difference", "judged", "estimand", "behaviour", "estimates[0].return", "estimates[0].interval"],
 )
 def test_a_file_of_an_earlier_version(evaluation, tmp_path, missing):
     content = evaluation.to_dict() | {"against_behaviour": None, "no_difference": "no difference"}
@@ -170,8 +171,8 @@ def test_without_a_value_without_probabilities_and_with_one_episode():
         assert found.verdict.level in ("not supported", "weak")
 
 
-def one(name, value, lower=None, upper=None):
-    return {"estimator": name, "value": value, "lower": lower, "upper": upper}
+def one(name, value, lower=None, upper=None, comparable=True):
+    return {"estimator": name, "name": name, "value": value, "lower": lower, "upper": upper, "comparable": comparable}
 
 
 def read_forest(drawn):
@@ -190,7 +191,7 @@ def test_the_forest_shows_intervals_in_full():
         one("behaviour-return", 0.9603, 0.9192, 1.0014),
         one("wide", 0.99, 0.9, 1.1),
     ]
-    bars, arrows = read_forest(forest(shown, "best", 0.98))
+    bars, arrows = read_forest(forest(shown, "best", 0.98, "axis"))
     assert arrows == []
     for bar, estimate in zip(bars, shown, strict=True):
         assert bar == pytest.approx((estimate["lower"], estimate["upper"]), abs=1e-4)
@@ -198,7 +199,7 @@ def test_the_forest_shows_intervals_in_full():
 
 def test_the_forest_marks_intervals_that_leave_the_chart():
     shown = [one("best", 1.0, 0.9, 1.1), one("low", 1.0, -50.0, 1.05), one("wide", 1.0, -50.0, 50.0)]
-    drawn = forest(shown, "best", None)
+    drawn = forest(shown, "best", None, "axis")
     bars, arrows = read_forest(drawn)
     assert bars[0] == pytest.approx((0.9, 1.1), abs=1e-3)
     assert bars[1][1] == pytest.approx(1.05, abs=1e-3)
@@ -209,14 +210,26 @@ def test_the_forest_marks_intervals_that_leave_the_chart():
 
 def test_a_forest_with_values_far_off():
     drawn = forest(
-        [one("best", 1.0, 0.9, 1.1), one("near", 1.2), one("far", 1e9), one("low", -1e9, -2e9, 3.0)], "best", 1.05
+        [one("best", 1.0, 0.9, 1.1), one("near", 1.2), one("far", 1e9), one("low", -1e9, -2e9, 3.0)],
+        "best",
+        1.05,
+        "axis",
     )
     assert drawn.count("<circle") == 2
     assert "▸" in drawn
     assert "◂" in drawn
     places = [float(place) for place in re.findall(r'(?:cx|x1|x2)="([-0-9.]+)"', drawn)]
     assert all(0 <= place <= 480 for place in places)
-    assert forest([one("none", None)], "best", None) == ""
+    assert forest([one("none", None)], "best", None, "axis") == ""
+
+
+def test_the_forest_leaves_out_numbers_on_another_scale():
+    drawn = forest([one("other", 50.0, comparable=False), one("own", 1.0, 0.9, 1.1)], "best", None, "the axis")
+    assert drawn.count("<circle") == 1
+    assert "other" not in drawn
+    assert "the axis" in drawn
+    assert read_forest(drawn)[0][0] == pytest.approx((0.9, 1.1), abs=1e-3)  # the range is that of what is shown
+    assert forest([one("other", 50.0, comparable=False)], "best", None, "axis") == ""
 
 
 def test_ticks_are_round_and_within():

@@ -44,10 +44,10 @@ def test_numbers_are_never_shortened(tiny_rewards):
 
 
 def test_the_seconds_go_first_where_it_is_narrow(tiny_rewards):
-    texts = [drawn(terminal.draw_evaluation(tiny_rewards), width) for width in (70, 80, 120)]
-    headings = [next(line for line in text.splitlines() if "┃" in line) for text in texts]
-    assert ["seconds" in heading for heading in headings] == [False, False, True]
-    assert ["return" in heading for heading in headings] == [False, True, True]
+    texts = [drawn(terminal.draw_evaluation(tiny_rewards), width) for width in (60, 70, 80, 120)]
+    headings = [" ".join(line for line in text.splitlines() if "┃" in line) for text in texts]
+    assert ["seconds" in heading for heading in headings] == [False, False, False, True]
+    assert ["return" in heading for heading in headings] == [False, True, True, True]
 
 
 def test_cells_wrap_where_not_even_three_columns_fit(tiny_rewards):
@@ -63,11 +63,13 @@ def test_it_draws_what_the_json_form_says(tiny_rewards):
         "against_behaviour": None,
         "no_difference": "Against the behaviour policy: none today",
     }
+    changed["behaviour"] = changed["behaviour"] | {"sentence": "Behaviour policy: as yesterday"}
     lines = drawn(terminal.draw_evaluation(changed), 100).splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "Verdict: weak",
         "  · one reason",
         "  → one remedy",
+        "Behaviour policy: as yesterday",
         "Against the behaviour policy: none today",
     ]
     kinds = {one["interval"] for one in tiny_rewards["estimates"]}
@@ -77,8 +79,10 @@ def test_it_draws_what_the_json_form_says(tiny_rewards):
 def test_errors_where_the_truth_is_known(evaluation):
     text = drawn(evaluation.rendered(truth=1.0), 120)
     value = evaluation.recommended_estimate.value
-    assert f"{value - 1.0:+.4f}" in text
-    assert "return" not in text.partition("interval")[2].partition("\n")[0]
+    row = next(line for line in text.splitlines() if "average-dice-blend ★" in line)
+    assert [cell.strip() for cell in row.split("│")][4:6] == [f"{value - 1.0:+.4f}", short(value / (1 - 0.9))]
+    off_scale = next(line for line in text.splitlines() if "average-reward †" in line)
+    assert [cell.strip() for cell in off_scale.split("│")][4:6] == ["–", "–"]
 
 
 def test_a_comparison_draws_what_the_json_form_says():

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from average_dice.errors import NotApplicable
 from average_dice.problem import Problem, Rows
 
 MassRule = Callable[[Problem], Rows]  # the coefficients a in "the mean of a·w is 1"
@@ -29,13 +30,20 @@ def flow_mass(problem: Problem) -> Rows:
 
 
 def unit_mass(problem: Problem) -> Rows:
-    """E_D[w] = 1, as in the paper."""
+    """E_D[w] = 1, as in the paper. Not where γ = 1: there it is the mean length of π's episodes, which is unknown."""
+    _require_unit_mass(problem)
     return np.ones(problem.dataset.num_transitions)
 
 
 def corrected_unit_mass(problem: Problem) -> Rows:
-    """E_D[wρ] = 1, as the literature normalises ratios of state and action."""
+    """E_D[wρ] = 1, as the literature normalises ratios of state and action. Not where γ = 1, either."""
+    _require_unit_mass(problem)
     return problem.ratio
+
+
+def _require_unit_mass(problem: Problem) -> None:
+    if problem.discount == 1:
+        raise NotApplicable("it makes the ratio sum to 1, which needs a discount below 1: use average-dice-features")
 
 
 @dataclass(frozen=True)

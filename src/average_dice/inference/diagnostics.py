@@ -19,7 +19,7 @@ from average_dice.inference.flow_residual import flow_residual
 from average_dice.inference.log_quality import largest_reward_share, repeated_episodes, unseen_actions
 from average_dice.inference.near_actions import near_actions
 from average_dice.inference.pareto import pareto_k
-from average_dice.problem import Problem
+from average_dice.problem import Estimand, Problem
 
 NUM_HEAVIEST = 5  # as many as fit into a line of the report
 
@@ -34,7 +34,7 @@ class Heavy:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """None where the log or the policy lacks the inputs.
+    """None where the log or the policy lacks the inputs, or the number means nothing at this discount.
 
     - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1.
     - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
@@ -94,13 +94,14 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     """All diagnostics, from the log and the policy."""
     data = problem.dataset
     near = near_actions(problem)
+    is_discounted = problem.estimand is Estimand.PER_STEP  # elsewhere no part of the value lies after a truncation
     of_log = Diagnostics(
         float(np.ptp(data.reward)),
         largest_reward_share(data.reward),
         repeated_episodes(data),
         unseen_actions(problem),
-        beyond_truncation(problem, np.exp(-problem.log_uncensored)),
-        truncation=assumptions.truncation(data),
+        beyond_truncation(problem, np.exp(-problem.log_uncensored)) if is_discounted else None,
+        truncation=assumptions.truncation(data) if is_discounted else None,
         trend=assumptions.trend(problem),
         neighbours=assumptions.neighbours(problem),
         near_actions=None if near is None else near.share,
@@ -128,7 +129,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         balance=balance.distance,
         missing_mass=balance.missing,
         excess_mass=balance.excess,
-        memory=assumptions.memory(problem),
+        memory=None if data.is_one_step else assumptions.memory(problem),
         overlap=float(np.minimum(1.0, problem.ratio).mean()),
         followed_episodes=followed,
         followed_rows=None if followed is None else int(follows.sum()),
@@ -138,7 +139,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
         weights=tuple(float(share) for share in np.sort(shares)[::-1]),
         mass_found=mass_found(problem, key),
-        beyond_truncation=beyond_truncation(problem, products),
+        beyond_truncation=beyond_truncation(problem, products) if is_discounted else None,
         flow_residual=flow_residual(problem, key),
     )
 

@@ -1,6 +1,6 @@
 """Differences between two values on the same bootstrap resamples: is the policy better than the behaviour policy?
 
-The value of the behaviour policy is estimated by the same method as that of π, on the log with a single action. Every
+In the difference the behaviour policy is estimated by the same method as π, on the log with a single action. Every
 importance ratio is then 1, and a critic learns the values of states. (The plain discounted return ignores rewards after
 truncation, and another method would extrapolate in another way. On paired resamples, where chance cancels, even μ would
 then differ significantly from μ.)
@@ -19,7 +19,7 @@ from average_dice.problem import Problem
 
 @dataclass(frozen=True)
 class Difference:
-    """The value of one policy minus that of another (the baseline), with its interval."""
+    """The value of one policy minus that of another (the baseline), both by the same method, with its interval."""
 
     value: float
     lower: float | None
@@ -34,10 +34,9 @@ class Difference:
             return "no interval"
         return "better" if self.lower > 0 else "worse" if self.upper < 0 else "no significant difference"
 
-    def in_words(self, shown: Callable[[float], str]) -> str:
-        """The judgement, with its numbers."""
-        size = f"{shown(abs(self.value))} {'less' if self.value < 0 else 'more'}"
-        words = f"{self.judgement}, {size} than its {shown(self.baseline)}"
+    def in_words(self, shown: Callable[[float], str], unit: str) -> str:
+        """The judgement, with its numbers; `unit` follows the difference."""
+        words = f"{self.judgement}, {shown(abs(self.value))} {'less' if self.value < 0 else 'more'}{unit}"
         if self.lower is None or self.upper is None:
             return words
         return f"{words} ({100 * self.level:g}% interval {shown(self.lower)} to {shown(self.upper)})"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.rules import NOT_SUPPORTED, RULES, WEAK, Check, Evidence
+from average_dice.problem import Estimand
 
 SUPPORTED = "supported"
 LEVELS = (SUPPORTED, WEAK, NOT_SUPPORTED)
@@ -32,7 +33,9 @@ class Verdict:
     rules: tuple[str, ...] = ()
 
 
-def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int) -> Verdict:
+def judge(
+    estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int, estimand: Estimand = Estimand.PER_STEP
+) -> Verdict:
     """The verdict on an estimate, by every rule. `estimate` is None if only baselines were requested."""
     if estimate is None:
         reason = "only baselines were asked for; they estimate the value of the behaviour policy"
@@ -40,7 +43,7 @@ def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int
     if estimate.value is None:
         reasons = tuple(str(note) for note in estimate.notes)
         return Verdict(NOT_SUPPORTED, reasons, rules=(NO_VALUE,) * len(reasons))
-    evidence = Evidence(estimate, diagnostics, num_episodes)
+    evidence = Evidence(estimate, diagnostics, num_episodes, estimand)
     findings = [finding for rule in RULES if (finding := rule.finding(evidence)) is not None]
     if not findings:
         return Verdict(SUPPORTED, (evidence.fill(PASSED if diagnostics.near_actions is None else PASSED_NEAR),))
@@ -53,7 +56,9 @@ def judge(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int
     )
 
 
-def run_checks(estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int) -> tuple[Check, ...]:
+def run_checks(
+    estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int, estimand: Estimand = Estimand.PER_STEP
+) -> tuple[Check, ...]:
     """Every rule as a line of the report, except those without a number for this log."""
-    evidence = Evidence(estimate, diagnostics, num_episodes)
+    evidence = Evidence(estimate, diagnostics, num_episodes, estimand)
     return tuple(check for rule in RULES if (check := rule.check(evidence)) is not None)

@@ -15,9 +15,9 @@ def without_step(policy: Policy) -> Policy:
     if isinstance(policy, DeterministicPolicy):
         action = policy.action
         return replace(policy, action=lambda observations: action(observations[:, :-1]))
-    if isinstance(policy, SmoothedPolicy) and policy.original is not None:
-        mean = policy.mean
-        original = without_step(policy.original)
+    if isinstance(policy, SmoothedPolicy):
+        mean, original = policy.mean, None if policy.original is None else without_step(policy.original)
+        assert original is None or isinstance(original, DeterministicPolicy)
         return replace(policy, mean=lambda observations: mean(observations[:, :-1]), original=original)
     return WithoutStep(policy)
 

@@ -56,17 +56,18 @@ def _tick(value: Number) -> str:
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1_000_000 else f"{value:.4g}"
 
 
-def forest(estimates: Sequence[Mapping[str, Any]], recommended: str, baseline: Number | None) -> str:
-    """One row per estimate: its value as a dot, its interval as a bar.
+def forest(rows: Sequence[Mapping[str, Any]], recommended: str, baseline: Number | None, axis: str) -> str:
+    """One row per estimate: its value as a dot, its interval as a bar. The dashed line is the behaviour policy.
 
-    A value or an end of an interval outside the range of the chart is an arrow at its edge.
+    A value or an end of an interval outside the range of the chart is an arrow at its edge. Numbers on another scale
+    are left out.
     """
-    known = [one for one in estimates if one["value"] is not None]
+    known = [one for one in rows if one["value"] is not None and one["comparable"]]
     if not known:
         return ""
     height = TOP + ROW * len(known) + BOTTOM
     x = Scale(*_range_of_forest(known, recommended, baseline), NAMES, WIDTH - VALUES)
-    shapes = [_x_axis(x, height, "J(π), a reward per step")]
+    shapes = [_x_axis(x, height, axis)]
     if baseline is not None and x.low <= baseline <= x.high:
         shapes.append(_line(x(baseline), TOP, x(baseline), height - BOTTOM, "baseline"))
         shapes.append(_text(x(baseline), TOP - 2, "behaviour", "small", "middle"))
@@ -78,7 +79,7 @@ def forest(estimates: Sequence[Mapping[str, Any]], recommended: str, baseline: N
 
 
 def _forest_row(one: Mapping[str, Any], x: Scale, y: Number, kind: str) -> list[str]:
-    name = one["estimator"] if len(one["estimator"]) <= LONGEST_NAME else one["estimator"][: LONGEST_NAME - 1] + "…"
+    name = one["name"] if len(one["name"]) <= LONGEST_NAME else one["name"][: LONGEST_NAME - 1] + "…"
     shapes = [
         _text(NAMES - 8, y + 4, name, kind, "end"),
         _text(WIDTH - VALUES + 8, y + 4, short(one["value"]), kind, "start"),

@@ -1,11 +1,15 @@
-"""The tables of the page, as rows of text."""
+"""The tables of the page, as rows of text, and the rows that tables and plots of estimates have."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from average_dice.problem import Estimand
 from average_dice.report.formatting import short
 
 MARKS = {"ok": "✓", "weak": "!", "not supported": "✗", "info": "·"}
+STAR = "★"
+FOOTNOTES = "†‡"  # marks of labels, in the order in which they occur
+BEHAVIOUR = "behaviour policy"
 
 
 class CheckRow(NamedTuple):
@@ -16,6 +20,31 @@ class CheckRow(NamedTuple):
     description: str
     value: str
     good: str
+
+
+def estimate_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The estimates, with marks under `name`; then the behaviour policy, unless one of them is that number.
+
+    `comparable` is False for a number on another scale than the value.
+    """
+    footnotes = footnotes_of(content)
+    rows = []
+    for one in content["estimates"]:
+        star = STAR if one["estimator"] == content["recommended"] else ""
+        name = " ".join(filter(None, (one["estimator"], star, footnotes.get(one["label"]))))
+        rows.append({**one, "name": name, "comparable": "other-scale" not in one["note_codes"]})
+    behaviour = content["behaviour"]
+    own = {one["estimator"]: one["value"] for one in rows if "behaviour-value" in one["note_codes"]}
+    if behaviour["value"] is None or own.get(behaviour["estimator"]) == behaviour["value"]:
+        return rows
+    about = {"name": BEHAVIOUR, "seconds": None, "notes": [behaviour["source"]], "comparable": True}
+    return [*rows, {**behaviour, **about, "estimator": BEHAVIOUR}]
+
+
+def footnotes_of(content: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of the estimates, each with its mark."""
+    labels = dict.fromkeys(one["label"] for one in content["estimates"] if one["label"] is not None)
+    return dict(zip(labels, FOOTNOTES, strict=False))
 
 
 def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
@@ -31,8 +60,8 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
     smallest, mean_reward, largest = dataset["rewards"]
     return [
         ("transitions", f"{dataset['transitions']:,}"),
-        ("episodes", f"{dataset['episodes']:,}, {dataset['terminated']:,} of them terminated, the others truncated"),
-        ("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}"),
+        ("episodes", f"{dataset['episodes']:,}, {_ends(dataset)}"),
+        *([("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}")] if longest > 1 else []),
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
         ("observations", f"{dataset['observation']} dimensions{_categorical(dataset.get('categorical'))}"),
         ("actions", dataset["action"] + _described(dataset.get("action_features"))),
@@ -50,8 +79,17 @@ def _described(number: int | None) -> str:
     return f", with {number} features" if number else ""
 
 
+def _ends(dataset: Mapping[str, Any]) -> str:
+    """How the episodes end."""
+    if dataset["terminated"] < dataset["episodes"]:
+        return f"{dataset['terminated']:,} of them terminated, the others truncated"
+    return "of one step each" if dataset["lengths"][2] == 1 else "all of them terminated"
+
+
 def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The settings that reproduce the result."""
-    rows = [("discount", f"{content['discount']:g}"), ("seed", str(content["seed"]))]
+    unused = content["estimand"] == Estimand.ONE_STEP and content["discount"] > 0
+    discount = f"{content['discount']:g}{', not used: every episode has one step' if unused else ''}"
+    rows = [("discount", discount), ("seed", str(content["seed"]))]
     rows += [(name, str(version)) for name, version in content["versions"].items()]
     return rows + ([("command", content["command"])] if content["command"] else [])

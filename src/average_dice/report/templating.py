@@ -10,9 +10,11 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from average_dice.problem import Estimand
 from average_dice.report import charts
+from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
-from average_dice.report.tables import checks_table, log_table, settings_table
+from average_dice.report.tables import checks_table, estimate_rows, footnotes_of, log_table, settings_table
 
 
 def fill(name: str, content: Mapping[str, Any]) -> str:
@@ -29,15 +31,16 @@ def fill(name: str, content: Mapping[str, Any]) -> str:
 
 def _context(content: Mapping[str, Any]) -> dict[str, Any]:
     found = {one["estimator"]: one for one in content["estimates"]}
-    behaviour = content["against_behaviour"]
+    words, rows = words_of(content["estimand"]), estimate_rows(content)
     return {
         "content": content,
+        "words": words,
+        "rows": rows,
+        "footnotes": footnotes_of(content),
         "first": found.get(content["judged"] or content["recommended"]),
         "name": content["dataset"]["metadata"].get("task", "the policy"),
-        "forest": Markup(
-            charts.forest(content["estimates"], content["recommended"], behaviour and behaviour["baseline"])
-        ),
-        "charts": _charts(content),
+        "forest": Markup(charts.forest(rows, content["recommended"], content["behaviour"]["value"], words.axis)),
+        "charts": _charts(content, words),
         "ratio_labels": charts.RATIO_LABELS,
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
@@ -45,7 +48,7 @@ def _context(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _charts(content: Mapping[str, Any]) -> dict[str, Markup]:
+def _charts(content: Mapping[str, Any], words: Words) -> dict[str, Markup]:
     """The charts that there are data for, by name."""
     found = content["diagnostics"] or {}
     drawn: dict[str, str] = {}
@@ -56,7 +59,7 @@ def _charts(content: Mapping[str, Any]) -> dict[str, Markup]:
             "share of the weight",
             "Share of the weight of each episode, largest first.",
         )
-    if found.get("by_step"):
+    if found.get("by_step") and content["estimand"] != Estimand.ONE_STEP:
         drawn["by_step"] = charts.lines(
             {"effective episodes": (range(len(found["by_step"])), found["by_step"])},
             "step",
@@ -71,7 +74,7 @@ def _charts(content: Mapping[str, Any]) -> dict[str, Markup]:
         drawn["curves"] = charts.lines(
             {name: (curve["step"], curve["value"]) for name, curve in curves.items()},
             "training step",
-            "value",
-            "Value against training steps.",
+            words.name,
+            f"{words.name.capitalize()} against training steps.",
         )
     return {name: Markup(chart) for name, chart in drawn.items()}

@@ -8,7 +8,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
+from average_dice.report.tables import STAR, estimate_rows, footnotes_of
 
 Content = Mapping[str, Any]
 Column = tuple[str, Sequence[str | Text]]  # a heading and its cells; numbers are strings, words are texts
@@ -41,9 +43,9 @@ def as_text(renderable: RenderableType) -> str:
 def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None = None) -> Group:
     """The verdict, the estimates as a table, and the notes; `errors` of the estimates, if the truth is known."""
     notes = [Text(f"{one['estimator']}: {'; '.join(one['notes'])}") for one in content["estimates"] if one["notes"]]
-    columns = _estimate_columns(content, errors)
-    tables = [_table(_title(content), columns[:number]) for number in range(len(columns), 2, -1)]  # seconds go first
-    return Group(*_verdict(content), FirstThatFits(tables), *notes, _source(content))
+    tables = _narrower(words_of(content["estimand"]).title.format(**content), _estimate_columns(content, errors))
+    definition = Text(content["definition"], style="dim")
+    return Group(*_verdict(content), FirstThatFits(tables), definition, *notes, _source(content))
 
 
 def draw_comparison(content: Content) -> Group:
@@ -54,6 +56,8 @@ def draw_comparison(content: Content) -> Group:
         if one["verdict"]["level"] != "supported"
     ]
     differences = content["differences"]
+    first = content["policies"][0]
+    words = words_of(first["estimand"])
     columns: list[Column] = [
         ("policy", [Text(one["policy"]) for one in differences]),
         ("against", [Text(one["other"]) for one in differences]),
@@ -61,22 +65,41 @@ def draw_comparison(content: Content) -> Group:
         ("interval", [interval(one) for one in differences]),
         ("judgement", [Text(one["judgement"]) for one in differences]),
     ]
-    tables = [_table("Differences on the same bootstrap resamples of episodes", columns, padding) for padding in (1, 0)]
-    return Group(_values_of_policies(content), FirstThatFits(tables), Text(content["summary"]), *reasons)
-
-
-def _values_of_policies(content: Content) -> Table:
-    first, recommended = content["policies"][0], content["policies"][0]["recommended"]
-    found = [_estimate_of(one, recommended) for one in content["policies"]]
-    return _table(
-        f"J(π) at discount {first['discount']}, by {recommended}",
-        [
-            ("policy", [*(Text(one["policy"]) for one in content["policies"]), Text("behaviour")]),
-            ("value", [*(short(one["value"]) for one in found), short(first["against_behaviour"]["baseline"])]),
-            (_interval_heading(found), [*(interval(one) for one in found), ""]),
-            ("verdict", [*(Text(one["verdict"]["level"]) for one in content["policies"]), Text("")]),
-        ],
+    title = f"Differences on the same bootstrap resamples of episodes, in {words.column}, by {first['recommended']}"
+    tables = [_table(title, columns, padding) for padding in (1, 0)]
+    behaviour = Text(content["behaviour"]["sentence"])
+    return Group(
+        FirstThatFits([_values_of_policies(content, padding) for padding in (1, 0)]),
+        Text(first["definition"], style="dim"),
+        behaviour,
+        FirstThatFits(tables),
+        Text(content["summary"]),
+        *reasons,
     )
+
+
+def _values_of_policies(content: Content, padding: int) -> Table:
+    """One row per policy; the last is the behaviour policy."""
+    first, recommended = content["policies"][0], content["policies"][0]["recommended"]
+    words = words_of(first["estimand"])
+    found = [*(_estimate_of(one, recommended) for one in content["policies"]), content["behaviour"]]
+    columns: list[Column] = [
+        ("policy", [*(Text(one["policy"]) for one in content["policies"]), Text("behaviour")]),
+        (words.heading, [short(one["value"]) for one in found]),
+        (_interval_heading(found), [interval(one) for one in found]),
+    ]
+    if words.return_heading:
+        columns.append((words.return_heading, [short(one["return"]) for one in found]))
+    columns.append(("verdict", [*(Text(one["verdict"]["level"]) for one in content["policies"]), Text("")]))
+    return _table(f"{words.title.format(**first)}, by {recommended}", columns, padding)
+
+
+def _narrower(title: str, columns: Sequence[Column]) -> list[Table]:
+    """The table without more and more of its last columns, at least three; each as it is, then without padding."""
+    widths = [(number, padding) for number in range(len(columns), 2, -1) for padding in (1, 0)]
+    return [
+        _table(title, columns[:number], padding) for number, padding in widths if (number, padding) != (len(columns), 0)
+    ]
 
 
 def _table(title: str, columns: Sequence[Column], padding: int = 1) -> Table:
@@ -89,28 +112,24 @@ def _table(title: str, columns: Sequence[Column], padding: int = 1) -> Table:
     return table
 
 
-def _title(content: Content) -> str:
-    return f"J(π) at discount {content['discount']}, a reward per step"
-
-
 def _estimate_columns(content: Content, errors: Mapping[str, float | None] | None) -> list[Column]:
     """The least important last."""
-    estimates = content["estimates"]
+    rows, words = estimate_rows(content), words_of(content["estimand"])
     columns: list[Column] = [
-        ("estimator", [_label(one["estimator"], content["recommended"]) for one in estimates]),
-        ("value", [short(one["value"]) for one in estimates]),
-        (_interval_heading(estimates), [interval(one) for one in estimates]),
+        ("estimator", [_label(one, content["recommended"]) for one in rows]),
+        (words.heading, [short(one["value"]) for one in rows]),
+        (_interval_heading(rows), [interval(one) for one in rows]),
     ]
-    if errors is None:
-        columns.append(("return", [short(one["return"]) for one in estimates]))
-    else:
-        found = [errors[one["estimator"]] for one in estimates]
+    if errors is not None:
+        found = [errors.get(one["estimator"]) if one["comparable"] else None for one in rows]
         columns.append(("error", [NOTHING if error is None else f"{error:+.4f}" for error in found]))
-    return [*columns, ("seconds", [f"{one['seconds']:.2f}" for one in estimates])]
+    if words.return_heading:
+        columns.append((words.return_heading, [short(one["return"]) for one in rows]))
+    return [*columns, ("seconds", [NOTHING if one["seconds"] is None else f"{one['seconds']:.2f}" for one in rows])]
 
 
-def _label(name: str, recommended: str) -> Text:
-    return Text(f"{name} ★", style="bold") if name == recommended else Text(name)
+def _label(row: Content, recommended: str) -> Text:
+    return Text(row["name"], style="bold" if row["estimator"] == recommended else "")
 
 
 def _interval_heading(estimates: Sequence[Content]) -> str:
@@ -128,6 +147,7 @@ def _verdict(content: Content) -> list[Text]:
     lines = [Text(f"Verdict{whose}: {verdict['level']}", style=f"bold {COLOURS[verdict['level']]}")]
     lines += [Text(f"  · {reason}") for reason in verdict["reasons"]]
     lines += [Text(f"  → {remedy}", style="dim") for remedy in verdict["remedies"]]
+    lines.append(Text(content["behaviour"]["sentence"]))
     if content["against_behaviour"] is not None:
         lines.append(Text(content["against_behaviour"]["sentence"]))
     else:
@@ -138,10 +158,12 @@ def _verdict(content: Content) -> list[Text]:
 def _source(content: Content) -> Text:
     """What the table was made from."""
     dataset, estimates = content["dataset"], content["estimates"]
-    star = "★ recommended · " if any(one["estimator"] == content["recommended"] for one in estimates) else ""
+    legend = [f"{STAR} recommended"] if any(one["estimator"] == content["recommended"] for one in estimates) else []
+    legend += [f"{mark} {label}" for label, mark in footnotes_of(content).items()]
     source = (
-        f"{star}{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
+        f"{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
         f"log {dataset['sha256'][:12]} · seed {content['seed']}"
     )
     kinds = sorted({one["interval"] for one in estimates if one["interval"] is not None})
-    return Text("\n".join([source, f"intervals: {'; '.join(kinds)}"] if kinds else [source]), style="dim")
+    lines = [*([" · ".join(legend)] if legend else []), source, *([f"intervals: {'; '.join(kinds)}"] if kinds else [])]
+    return Text("\n".join(lines), style="dim")

@@ -3,7 +3,7 @@
     Ĵ = (1 − γ) · mean over episodes of Σ γᵗ r_t / c_t
 
 c_t is the share of episodes not yet truncated at step t: 1 if all are truncated at one length. Rewards after the
-last truncation are ignored.
+last truncation are ignored. Where γ = 1, the factor 1 − γ is 1.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from average_dice.estimators._shared.ratio_fits import IGNORED
 from average_dice.estimators.base import Estimator, Prepared, PreparedClosedForm
-from average_dice.estimators.baseline.average_reward import OF_BEHAVIOUR
+from average_dice.estimators.baseline.average_reward import NOT_OF_TARGET, OF_BEHAVIOUR
 from average_dice.estimators.results import Fit
+from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
+
+TO_TRUNCATION = Note(NoteCode.TRUNCATION_IGNORED, "rewards up to truncation only")
 
 
 @dataclass(frozen=True)
@@ -35,5 +37,5 @@ def _solve(resample: Resample) -> Fit:
     return Fit(
         problem.normaliser * discounted / data.num_episodes,
         episode_values=lambda: problem.by_episode(problem.normaliser * discount**data.step * uncensored * data.reward),
-        notes=(OF_BEHAVIOUR, *((IGNORED,) if problem.is_truncated else ())),
+        notes=(NOT_OF_TARGET, TO_TRUNCATION) if problem.misses_rewards else (OF_BEHAVIOUR,),
     )

@@ -183,7 +183,7 @@ class PreparedBlend(Prepared):
         if not weightings:
             return (Note(NoteCode.NO_RATIOS, self.no_ratio), *tables)
         kept = [note for note in weightings[0].notes if note.code not in OF_THE_RATIO]
-        return (*kept, *((BY_CRITIC,) if self.problem.is_truncated else ()), *tables)
+        return (*kept, *((BY_CRITIC,) if self.problem.misses_rewards else ()), *tables)
 
 
 def _tables_note(problem: Problem) -> Note:

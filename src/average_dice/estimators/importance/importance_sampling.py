@@ -105,5 +105,5 @@ class ImportanceSampling(Estimator):
             weights=weights,
             episode_values=(lambda: added_by_episode(problem, weights * data.reward)) if independent else None,
             diagnostics={**weight_diagnostics(relative), "effective_episodes": problem.effective_episodes},
-            notes=(IGNORED,) if problem.is_truncated else (),
+            notes=(IGNORED,) if problem.misses_rewards else (),
         )

@@ -227,7 +227,7 @@ class AverageDICE(Estimator):
     def _choices(self, problem: Problem) -> list[Note]:
         """What was assumed."""
         choices = [value_note(self.value.name)]
-        if problem.is_truncated:
+        if problem.misses_rewards:
             choices.append(HELD if isinstance(self.completion, HeldAtTruncation) else LABELS_END)
         return choices
 

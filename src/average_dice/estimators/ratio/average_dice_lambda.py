@@ -75,7 +75,7 @@ class AverageDICELambda(Estimator):
             theta = solve(gram.mean(resample) - arrived[:, :-1] + states.penalty(self.ridge), right)
             ratio = resample.of_rows(states.logged @ theta)
             fit = fit_of_state_ratio(resample.problem, ratio, lambda rows: states(rows) @ theta, self.value)
-            return replace(fit, notes=(*fit.notes, *((STAYS,) if resample.problem.is_truncated else ())))
+            return replace(fit, notes=(*fit.notes, *((STAYS,) if resample.problem.misses_rewards else ())))
 
         return PreparedClosedForm(problem, solve_for)
 

@@ -27,14 +27,14 @@ INFORMATIVE_TRUNCATION = Rule(
 TREND = Rule(
     name="trend",
     reads=("trend",),
-    description="change of returns over the log",
-    definition="Rank correlation of the return of an episode with its place in the log",
+    description="change over the log of what episodes earn",
+    definition="Rank correlation of what an episode earns with its place in the log",
     shows="{trend:.1f} standard errors",
     limits=Limits(
         why="The estimate is then an average over conditions; whether that is wrong depends on its use",
         weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
     ),
-    says="returns change over the log: its first episodes were logged under other conditions than its last",
+    says="what episodes earn changes over the log: its first episodes were logged under other conditions than its last",
     remedy="evaluate on the part of the log that resembles the present",
 )
 
@@ -42,13 +42,13 @@ NEIGHBOURS = Rule(
     name="similar-neighbours",
     reads=("neighbours",),
     description="similarity of consecutive episodes",
-    definition="Rank correlation of the return of an episode with that of the next one",
+    definition="Rank correlation of what an episode earns with what the next one earns",
     shows="{neighbours:.1f} standard errors",
     limits=Limits(
         why="Dependence makes intervals too narrow and leaves the value unbiased",
         weak=at_least(SIGNIFICANT, STANDARD_ERRORS),
     ),
-    says="consecutive episodes have similar returns: they are not independent, and intervals are too narrow",
+    says="consecutive episodes earn similar amounts: they are not independent, and intervals are too narrow",
     remedy="give all rows of one person or machine one episode number, or log more persons or machines",
 )
 

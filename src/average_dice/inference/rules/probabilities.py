@@ -18,6 +18,7 @@ from average_dice.inference.rules.base import (
     at_least,
 )
 from average_dice.inference.rules.remedies import CHECK_PROBABILITIES, CLOSER_POLICY
+from average_dice.problem import Estimand
 
 FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
 WRONG = "the recorded or the policy's probabilities are wrong"
@@ -117,10 +118,12 @@ def _shown_balance(evidence: Evidence) -> str:
 def _says_state_ratio(evidence: Evidence) -> str:
     if _more_excess(evidence):
         return f"at some states importance ratios average more than 1: {WRONG}"
-    return evidence.fill(
-        "the policy leaves the support of the log {missing_mass:.2g} times an episode (discounted): "
-        "rewards there are unknown"
-    )
+    how_often = {
+        Estimand.PER_STEP: "{missing_mass:.2g} times an episode (discounted)",
+        Estimand.TOTAL: "{missing_mass:.2g} times an episode",
+        Estimand.ONE_STEP: "at the first step of {missing_mass:.0%} of the episodes",
+    }[evidence.estimand]
+    return evidence.fill(f"the policy leaves the support of the log {how_often}: rewards there are unknown")
 
 
 def _remedy_state_ratio(evidence: Evidence) -> str:
