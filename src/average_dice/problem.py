@@ -324,12 +324,6 @@ class Problem:
         """The value of the first `horizon` steps: the process terminates then, and the step is part of the state."""
         return Problem(dataset.up_to(horizon), None if policy is None else without_step(policy), discount)
 
-    def select_episodes(self, chosen: Int[np.ndarray, " choice"]) -> "Problem":
-        """The same question to a log of these episodes, which may repeat."""
-        selected = Problem(self.dataset.select_episodes(chosen), self.policy, self.discount)
-        object.__setattr__(selected, "discount", self.discount)  # even if all of these have one step
-        return selected
-
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """The result of `make`, computed once for each name and kept as long as it is in use.
 
