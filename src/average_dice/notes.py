@@ -23,6 +23,7 @@ class NoteCode(StrEnum):
     SHORT_TRAINING = "short-training"  # too few update steps for the target network
     NO_POLICY = "no-policy"  # only importance ratios were used, because there is no policy object
     TABLES = "tables"  # states repeat, so tables were used, too
+    LESS_MEMORY = "less-memory"  # something was reduced to stay below the limit of memory
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

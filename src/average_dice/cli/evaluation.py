@@ -17,6 +17,10 @@ Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 f
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Discount = Annotated[float, typer.Option(help="Discount factor γ, above 0 and below 1.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Limit of memory, such as 2GiB. Default: AVERAGE_DICE_MEMORY, or half of what the machine has."),
+]
 Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")]
 
 
@@ -68,6 +72,7 @@ def evaluate(
         typer.Option(help="Two dimensions of the observation for the map of states. Default: principal components."),
     ] = None,
     seed: Seed = 0,
+    memory: Memory = None,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
 ) -> None:
@@ -97,6 +102,7 @@ def evaluate(
             bootstrap_trained=bootstrap_trained,
             features=features,
             seed=seed,
+            memory=memory,
             starting=starting,
         ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))
     if json is not None:
@@ -136,6 +142,7 @@ def compare(
     level: Level = 0.95,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
     seed: Seed = 0,
+    memory: Memory = None,
     json: Json = None,
 ) -> None:
     """Compares policies on one log, with each other and with the behaviour policy.
@@ -156,7 +163,9 @@ def compare(
     log = read_dataset(*data)
     console = make_console()
     with progress_bar(console) as starting:
-        found = run(log, policies, discount, level=level, bootstrap=bootstrap, seed=seed, starting=starting)
+        found = run(
+            log, policies, discount, level=level, bootstrap=bootstrap, seed=seed, memory=memory, starting=starting
+        )
     if json is not None:
         found.to_json(json)
     console.print(found)

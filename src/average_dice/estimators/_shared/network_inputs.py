@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from average_dice import memory
 from average_dice.features.logged_state_actions import number_of_actions, target_actions
 from average_dice.features.scaling import mean_and_std
 from average_dice.features.state_action import join_action
@@ -34,6 +35,10 @@ class NetworkInputs:
         """The inputs for a log and a policy."""
         data = problem.dataset
         num_actions = number_of_actions(problem)
+        if num_actions is not None:  # every action beside every observation, as one-hot vectors, twice while it is made
+            wide = data.observation.shape[1] + num_actions
+            bytes_needed = 2 * 4 * (data.num_transitions + data.num_episodes) * num_actions * wide
+            memory.require(bytes_needed, f"a network with {num_actions} actions on {data.num_transitions:,} rows")
         mean, std = mean_and_std(join_action(data.observation, data.action, num_actions))
         if num_actions is not None:  # not standardised: a rare action would be an outlier
             mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
