@@ -9,6 +9,7 @@ import pytest
 
 import average_dice as ad
 from average_dice import memory
+from average_dice.features import logged_state_actions
 from average_dice.features.logged_state_actions import LoggedStateActions, size_of
 from average_dice.features.state_action import StateActionFeatures
 from average_dice.notes import NoteCode
@@ -99,6 +100,21 @@ def test_features_are_halved_until_they_fit():
     with memory.limited(memory.need(2_000, size_of(problem, 50)) + 2**22):
         assert LoggedStateActions.of(problem, 200, KEY).features.states.waves.shape[1] == 50
     assert LoggedStateActions.of(wide_log(2_000), 200, KEY).features.states.waves.shape[1] == 200
+
+
+@pytest.mark.parametrize("with_step", [False, True])
+def test_features_made_in_parts_are_the_same(monkeypatch, with_step):
+    whole = LoggedStateActions.of(wide_log(600), 30, KEY, with_step=with_step)
+    monkeypatch.setattr(logged_state_actions, "ROWS_AT_ONCE", 256)
+    monkeypatch.setattr(logged_state_actions, "ROWS_IN_PRODUCTS", 7)
+    parts = LoggedStateActions.of(wide_log(600), 30, KEY, with_step=with_step)
+    for name in ("logged", "after", "start"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-5)  # float32
+    rows, weight = np.arange(0, 600, 5), np.linspace(-1, 1, 120)
+    matrix = np.zeros((whole.features.size, whole.features.size))
+    parts.add_products(matrix, rows, weight)
+    np.testing.assert_allclose(matrix, (parts.logged[rows] * weight[:, None]).T @ parts.after[rows], atol=1e-10)
+    np.testing.assert_allclose(parts.logged_products(rows, weight), weight @ parts.logged[rows], atol=1e-10)
 
 
 def test_the_peak_of_an_evaluation_stays_below_the_limit_and_a_note_says_what_was_reduced():
