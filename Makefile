@@ -48,6 +48,7 @@ bench: $(VENV)/train            ## measure speed as ratios to peers in the same 
 	$(BIN)/python speed/main_slice.py
 	$(BIN)/python speed/collection.py
 	$(BIN)/python speed/bootstrap.py
+	$(BIN)/python speed/actions.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build

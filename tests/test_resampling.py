@@ -132,6 +132,30 @@ def test_resamples_of_a_block_have_the_sums_that_they_have_alone(problem):
         assert sums.mean(block.resample(place)) == pytest.approx(alone, rel=1e-12)
 
 
+@pytest.mark.parametrize("part_bytes", [1, 8 * 40 * 3 * 2])  # one column at a time, two at a time
+def test_sums_formed_in_parts_are_the_sums_over_rows(problem, monkeypatch, part_bytes):
+    generator = np.random.default_rng(0)
+    left, right = generator.standard_normal((2, problem.dataset.num_transitions, 3))
+    block = ResampleBlock(problem, list(generator.integers(0, 40, (3, 40))))
+    monkeypatch.setattr(resampling, "LONG_EPISODES", 1)
+    monkeypatch.setattr(resampling, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(resampling, "MOST_BYTES", 8 * 9 * 3)  # the sums of the block fit, those by episode do not
+    for place in range(3):
+        resample = block.resample(place)
+        expected = left[resample.rows].T @ right[resample.rows] / resample.num_rows
+        np.testing.assert_allclose(RowSums(problem, left, right).mean(resample), expected, rtol=1e-12, atol=1e-14)
+    assert not block.by_episode  # nothing was kept
+
+
+def test_products_with_their_own_transpose(problem, monkeypatch):
+    left = np.random.default_rng(0).standard_normal((problem.dataset.num_transitions, 3))
+    resample = Resample.of(problem, np.array([2, 5, 5, 7]))
+    monkeypatch.setattr(resampling, "MOST_BYTES", 0)
+    monkeypatch.setattr(resampling, "ROWS_AT_ONCE", 4)
+    expected = left[resample.rows].T @ left[resample.rows] / resample.num_rows
+    np.testing.assert_allclose(RowSums(problem, left, left).mean(resample), expected, rtol=1e-12)
+
+
 def small(method):
     return replace(method, hidden=(8,), num_steps=30, num_checkpoints=2, batch_size=64, learning_rate=3e-3)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from average_dice.errors import AverageDiceError as AverageDiceError
     from average_dice.errors import DatasetError as DatasetError
     from average_dice.errors import NotApplicable as NotApplicable
+    from average_dice.errors import NotEnoughMemory as NotEnoughMemory
     from average_dice.errors import PolicyError as PolicyError
     from average_dice.errors import SettingError as SettingError
     from average_dice.estimators import AverageDICE as AverageDICE
@@ -86,6 +87,7 @@ _HOME = {
     "PolicyError": "errors",
     "SettingError": "errors",
     "NotApplicable": "errors",
+    "NotEnoughMemory": "errors",
 }
 _MODULES = (
     "data",

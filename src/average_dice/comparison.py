@@ -20,6 +20,7 @@ from average_dice.evaluation import Evaluation, evaluate
 from average_dice.files import write_text_whole
 from average_dice.inference.difference import Difference, difference
 from average_dice.inference.rules import NOT_SUPPORTED
+from average_dice.memory import by_argument
 from average_dice.policies import Policy
 from average_dice.report import terminal
 from average_dice.report.estimands import WORDS
@@ -96,6 +97,7 @@ class Comparison:
         return terminal.as_text(self)
 
 
+@by_argument
 def compare(
     dataset: LoggedDataset,
     policies: Mapping[str, Policy],
@@ -105,9 +107,12 @@ def compare(
     level: float = 0.95,
     bootstrap: int = 100,
     seed: int = 0,
+    memory: int | str | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
+
+    `memory`: the limit of memory, as in `evaluate`.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """

@@ -31,6 +31,10 @@ class NotApplicable(AverageDiceError):
     """A method needs something that this problem does not have. The message says what."""
 
 
+class NotEnoughMemory(AverageDiceError, MemoryError):
+    """Even the form that needs the least memory would exceed the limit. Raised before anything is computed."""
+
+
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
     """Within this context, a missing package raises an error that names the extra to install."""

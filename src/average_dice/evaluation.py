@@ -16,6 +16,7 @@ import jax
 import pyarrow as pa
 from rich.console import Group
 
+from average_dice import memory as memory_limit
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import (
@@ -31,6 +32,7 @@ from average_dice.estimators import (
 )
 from average_dice.estimators.baseline.average_reward import ALL_STEPS, PER_LOGGED_STEP
 from average_dice.estimators.baseline.behaviour_return import TO_TRUNCATION
+from average_dice.features.logged_state_actions import is_tight, require_memory
 from average_dice.files import write_text_whole
 from average_dice.inference.behaviour import Behaviour, by_same_method, from_logged_returns, without_value
 from average_dice.inference.bootstrap import Replicates
@@ -215,6 +217,7 @@ class Evaluation:
         return terminal.as_text(self)
 
 
+@memory_limit.by_argument
 def evaluate(
     dataset: LoggedDataset,
     policy: Policy | None,
@@ -227,6 +230,7 @@ def evaluate(
     bootstrap_trained: int = 0,
     features: tuple[int, int] | None = None,
     seed: int = 0,
+    memory: int | str | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
@@ -239,6 +243,8 @@ def evaluate(
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
       `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
+    - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
+      or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `starting` is called with the name of each method before it starts.
 
     A method that is not applicable to the log or the policy has no value, and its note says why. The verdict is about
@@ -257,6 +263,7 @@ def evaluate(
         raise SettingError("give at least one estimator.")
     question = Problem if horizon is None else partial(Problem.up_to, horizon=horizon)
     problem = question(dataset, policy, discount)
+    require_memory(problem)
     check_features(problem, features)
     key = jax.random.key(seed)
     runs: dict[str, Run] = {}
@@ -329,17 +336,19 @@ class Run:
     def of(method: Estimator, problem: Problem, settings: IntervalSettings, key: jax.Array) -> "Run":
         """Prepares and fits the method, and finds its interval."""
         start = time.perf_counter()
-        try:
-            prepared = prepared_once(method, problem, key=key)
-            fit = prepared.fit()
-        except NotApplicable as reason:
-            note = Note(NoteCode.NOT_APPLICABLE, f"not applicable: {reason}")
-            return Run(method, Estimate(None, notes=(note,)))
-        seconds = time.perf_counter() - start
-        found: Uncertainty = uncertainty(method, problem, prepared, settings, key=key)
+        with memory_limit.recording() as reductions:
+            try:
+                prepared = prepared_once(method, problem, key=key)
+                fit = prepared.fit()
+            except NotApplicable as reason:
+                note = Note(NoteCode.NOT_APPLICABLE, f"not applicable: {reason}")
+                return Run(method, Estimate(None, notes=(note,)))
+            seconds = time.perf_counter() - start
+            found: Uncertainty = uncertainty(method, problem, prepared, settings, key=key)
         notes = fit.notes if found.note is None else (*fit.notes, found.note)
+        notes += memory_limit.note_of(reductions)
         estimate = Estimate(fit.value, found.interval, seconds, fit.diagnostics, notes)
-        kept = prepared if problem.dataset.num_transitions <= ROWS_KEPT else None
+        kept = prepared if problem.dataset.num_transitions <= ROWS_KEPT and not is_tight(problem) else None
         return Run(method, estimate, fit, kept, found.replicates)
 
     def with_note(self, note: Note) -> "Run":

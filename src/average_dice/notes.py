@@ -26,6 +26,7 @@ class NoteCode(StrEnum):
     TABLES = "tables"  # states repeat, so tables were used, too
     LOOKS_CATEGORICAL = "looks-categorical"  # an observation column may hold codes that are not declared
     SMOOTHED = "smoothed"  # the value is that of a smoothed policy, not of the deterministic one
+    LESS_MEMORY = "less-memory"  # something was reduced to stay below the limit of memory
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from jaxtyping import Float, Int
 
+from average_dice import memory
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
@@ -64,6 +65,8 @@ class Problem:
     policy: Policy | None
     discount: float
     _made: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary, init=False, repr=False)
+
+    _reduced: dict[Hashable, list[memory.Reduction]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.discount <= 1:
@@ -331,7 +334,10 @@ class Problem:
         """
         found: Made | None = self._made.get(name)
         if found is None:
-            found = self._made[name] = make()
+            with memory.recording() as self._reduced[name]:
+                found = self._made[name] = make()
+        else:
+            memory.record(*self._reduced[name])
         return found
 
     def by_episode(self, rows: Rows) -> Episodes:

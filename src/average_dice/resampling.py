@@ -12,11 +12,23 @@ from threading import Lock
 import numpy as np
 from jaxtyping import Float, Int
 
+from average_dice import memory
 from average_dice.problem import Problem
 from average_dice.threads import in_threads
 
-# Sums by episode are kept if they take no more memory than this (256 MiB); otherwise each resample sums over its rows.
+# Sums by episode are kept if they take no more memory than this (256 MiB). Otherwise they are formed in parts for each
+# block of resamples, or each resample sums over its rows.
 MOST_BYTES = 2**28
+SHARE_OF_SUMS = 32  # of the limit of memory: several such sums are kept at once
+PART_BYTES = 2**26  # of sums by episode that are formed in parts
+LONG_EPISODES = 16  # steps on average: sums of shorter ones take many small matrix products
+ROWS_AT_ONCE = 16_384  # in sums over rows: more gain nothing
+
+
+def most_bytes() -> int:
+    """`MOST_BYTES`, or a small part of the limit of memory."""
+    return min(MOST_BYTES, memory.limit() // SHARE_OF_SUMS)
+
 
 # Cached columns of a problem that a resample can take over instead of computing them again.
 BY_ROW = ("target_log_prob", "log_ratio", "ratio", "log_product")
@@ -109,10 +121,21 @@ class ResampleBlock:
         """The sums of each resample."""
         with self._lock:
             if rows not in self._of_block:
-                if rows not in self.by_episode:
-                    self.by_episode[rows] = rows.by_episode()
-                self._of_block[rows] = self.counts @ self.by_episode[rows]
+                self._of_block[rows] = self._sums(rows)
             return self._of_block[rows]
+
+    def _sums(self, rows: "RowSums") -> Float[np.ndarray, "resample product"]:
+        num_left, num_right = rows.left.shape[1], rows.right.shape[1]
+        if 8 * num_left * num_right * (self.problem.dataset.num_episodes + len(self.chosen)) <= most_bytes():
+            if rows not in self.by_episode:
+                self.by_episode[rows] = rows.by_episode()
+            return self.counts @ self.by_episode[rows]
+        found = np.empty((len(self.chosen), num_left, num_right))
+        some = max(1, min(PART_BYTES, most_bytes()) // (8 * num_right * self.problem.dataset.num_episodes))
+        for start in range(0, num_left, some):
+            part = RowSums(self.problem, rows.left[:, start : start + some], rows.right)
+            found[:, start : start + some] = (self.counts @ part.by_episode()).reshape(len(found), -1, num_right)
+        return found.reshape(len(found), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +152,31 @@ class RowSums:
             return self.left.T @ self.right / resample.num_rows
         num_left, num_right = self.left.shape[1], self.right.shape[1]
         num_sums = len(resample.counts) + (0 if resample.block is None else len(resample.block[0].chosen))
-        if 8 * num_left * num_right * num_sums <= MOST_BYTES:
+        if 8 * num_left * num_right * num_sums <= most_bytes():
             return self._sums(resample).reshape(num_left, num_right) / resample.num_rows
-        times = resample.counts[self.problem.episode_index]
-        return (self.left * (times / resample.num_rows)[:, None]).T @ self.right
+        if resample.block is not None and self._in_parts(len(resample.block[0].chosen)):
+            return self._sums(resample).reshape(num_left, num_right) / resample.num_rows
+        return self._over_rows(resample.counts[self.problem.episode_index] / resample.num_rows)
+
+    def _in_parts(self, num_resamples: int) -> bool:
+        """Whether sums by episode, formed in parts, save time: a resample then costs episodes instead of rows."""
+        data, num_products = self.problem.dataset, self.left.shape[1] * self.right.shape[1]
+        long = data.num_transitions >= LONG_EPISODES * data.num_episodes
+        return long and 8 * num_products * num_resamples <= most_bytes()
+
+    def _over_rows(self, weight: Float[np.ndarray, " transition"]) -> Float[np.ndarray, "left right"]:
+        """Σ weight left rightᵀ over the rows with a weight, some at a time."""
+        total = np.zeros((self.left.shape[1], self.right.shape[1]))
+        every = np.flatnonzero(weight)
+        some = memory.rows_at_once(ROWS_AT_ONCE)
+        for start in range(0, len(every), some):
+            rows = every[start : start + some]
+            if self.left is self.right:  # a product with its own transpose costs half
+                rooted = self.left[rows] * np.sqrt(weight[rows])[:, None]
+                total += rooted.T @ rooted
+            else:
+                total += (self.left[rows] * weight[rows, None]).T @ self.right[rows]
+        return total
 
     def _sums(self, resample: Resample) -> Float[np.ndarray, " product"]:
         if resample.block is None:

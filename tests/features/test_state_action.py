@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from average_dice.features.state_action import StateActionFeatures, contrasts, scales
+from average_dice.features.state_action import StateActionFeatures, by_action, contrasts, scales
 
 
 @pytest.mark.parametrize("num_actions", [1, 2, 3, 7])
@@ -71,3 +71,11 @@ def test_an_action_never_seen_is_given_the_value_of_its_state():
     unseen = features(states, np.full(3_000, 2)) @ theta
     inside = np.abs(states[:, 0]) < 2
     assert np.sqrt(np.mean((unseen - 5 - np.sin(2 * states[:, 0]))[inside] ** 2)) < 0.1
+
+
+def test_weights_by_action_add_up_repeated_actions():
+    every = np.tile(np.arange(3), (2, 1))
+    weights = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(by_action(every, weights, 3), weights)
+    some = np.array([[2, 0, 2], [1, 1, 0]])
+    np.testing.assert_allclose(by_action(some, weights, 3), [[0.3, 0, 0.7], [0, 1, 0]])

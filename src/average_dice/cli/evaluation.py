@@ -35,8 +35,10 @@ Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 f
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.", min=1)]
-Discount = Annotated[
-    float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, the value is the total reward of an episode.")
+Discount = Annotated[float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, the value is the total reward.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Limit of memory, such as 2GiB. Default: AVERAGE_DICE_MEMORY, or half of what the machine has."),
 ]
 Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")]
 
@@ -141,6 +143,7 @@ def evaluate(
         ),
     ] = None,
     seed: Seed = 0,
+    memory: Memory = None,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
 ) -> None:
@@ -174,6 +177,7 @@ def evaluate(
             bootstrap_trained=bootstrap_trained,
             features=features,
             seed=seed,
+            memory=memory,
             starting=starting,
         ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))
     if json is not None:
@@ -216,6 +220,7 @@ def compare(
     categorical: Categorical = None,
     action_features: ActionFeatures = None,
     seed: Seed = 0,
+    memory: Memory = None,
     json: Json = None,
 ) -> None:
     """Compares policies on one log, with each other and with the behaviour policy.
@@ -238,7 +243,15 @@ def compare(
         say_if_deterministic(console, one, log)
     with progress_bar(console) as starting:
         found = run(
-            log, policies, discount, horizon=horizon, level=level, bootstrap=bootstrap, seed=seed, starting=starting
+            log,
+            policies,
+            discount,
+            horizon=horizon,
+            level=level,
+            bootstrap=bootstrap,
+            seed=seed,
+            memory=memory,
+            starting=starting,
         )
     if json is not None:
         found.to_json(json)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, final
 
 import jax
 
+from average_dice import memory
 from average_dice.errors import SettingError
 from average_dice.estimators.results import Fit
 from average_dice.problem import Problem
@@ -71,7 +72,9 @@ class Estimator(ABC):
     @final
     def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
         """Estimates J(π) from the log."""
-        return self.prepare(problem, key=key).fit()
+        with memory.recording() as reductions:
+            found = self.prepare(problem, key=key).fit()
+        return replace(found, notes=(*found.notes, *memory.note_of(reductions)))
 
     def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
         """One fit for each key. Methods that train override this and train them all at once."""

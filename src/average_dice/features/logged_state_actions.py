@@ -1,12 +1,15 @@
 """Features of the states and actions of a log: φ(s, a), and its means under π at the next states and at the starts."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from average_dice.errors import PolicyError
+from average_dice import memory
+from average_dice.errors import NotApplicable, PolicyError
+from average_dice.features.fourier import BLOCK
 from average_dice.features.likeness import Likeness, choose
 from average_dice.features.state_action import DEVIATIONS, StateActionFeatures
 from average_dice.policies.base import WeightedActions
@@ -17,6 +20,13 @@ from average_dice.randomness import generator_from, key_name
 # method and every seed uses the same ones, so that results do not differ by them.
 NUM_ACTIONS_DRAWN = 8
 ACTIONS_SEED = 20251  # any number
+
+STATE_ACTIONS = "random features of states and actions"  # in messages
+USUAL_FEATURES = 200  # of the recommended estimator
+ROWS_AT_ONCE = 2 * BLOCK  # whose features are made together: this limits the memory of what is in between
+
+ROWS_IN_PRODUCTS = 2**16
+BYTES_BY_ACTION = 100  # for each action of π in each of the rows at once, in two threads
 
 FEATURES_FOR_LIKENESS = 100  # half of the default: the choice is coarse, and costs less
 LIKENESS_SEED = 20252  # any number
@@ -68,15 +78,16 @@ class LoggedStateActions:
 
     @staticmethod
     def of(problem: Problem, num_features: int, key: jax.Array, *, with_step: bool = False) -> "LoggedStateActions":
-        """`num_features` random cosines; made once for each problem, number and key."""
+        """`num_features` random cosines, or fewer if memory is limited; made once for each problem, number and key."""
+        number = num_features_within(problem, num_features, with_step=with_step)
 
         def make() -> LoggedStateActions:
             likeness = likeness_of(problem)
-            features = _drawn(problem, num_features, generator_from(key), with_step=with_step)
+            features = _drawn(problem, number, generator_from(key), with_step=with_step)
             features = features if likeness is None else replace(features, likeness=likeness.value)
             return LoggedStateActions(problem, features, with_step, likeness, *_on_rows(problem, features, with_step))
 
-        return problem.once((LoggedStateActions, num_features, key_name(key), with_step), make)
+        return problem.once((LoggedStateActions, number, key_name(key), with_step), make)
 
     def at(
         self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray
@@ -94,11 +105,65 @@ class LoggedStateActions:
         """λ I, without the constant."""
         return np.diag(np.where(self.features.free, 0.0, ridge))
 
+    def logged_products(self, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]) -> np.ndarray:
+        """Σ weight φ over these rows."""
+        return np.sum([self.logged[rows[part]].T @ weight[part] for part in _parts(len(rows))], axis=0)
+
     def add_products(
         self, matrix: np.ndarray, rows: Int[np.ndarray, " some"], weight: Float[np.ndarray, " some"]
     ) -> None:
         """Adds Σ weight φ φ′ᵀ over these rows to the matrix."""
-        matrix += (self.logged[rows] * weight[:, None]).T @ self.after[rows]
+        for part in _parts(len(rows)):
+            matrix += (self.logged[rows[part]] * weight[part, None]).T @ self.after[rows[part]]
+
+
+def _parts(num_rows: int) -> list[slice]:
+    """Parts of this many rows whose products are summed: copies of all rows would take as much memory as they do."""
+    some = memory.rows_at_once(ROWS_IN_PRODUCTS)
+    return [slice(start, start + some) for start in range(0, num_rows, some)]
+
+
+def size_of(problem: Problem, num_features: int, *, with_step: bool = False) -> int:
+    """The number of all features with this many random cosines; those of the state if there is no policy."""
+    data = problem.dataset
+    number = _number_or_one(problem) if data.is_discrete else None
+    beside = 0 if data.is_discrete else data.action.shape[1]
+    num_inputs = data.encoding.encode(data.observation[:1]).shape[1]
+    return StateActionFeatures.size_of(num_inputs + beside + with_step, number, num_features)
+
+
+def num_features_within(problem: Problem, num_features: int, *, with_step: bool = False) -> int:
+    """As many random cosines as fit into memory."""
+    size = partial(size_of, problem, with_step=with_step)
+    num_rows = problem.dataset.num_transitions
+    return memory.features_within(num_features, num_rows, size, STATE_ACTIONS, _bytes_of_actions(problem))
+
+
+def _bytes_of_actions(problem: Problem) -> int:
+    """Bytes of π's probabilities of all actions in the rows that are worked on at once."""
+    return BYTES_BY_ACTION * _number_or_one(problem) * memory.rows_at_once(ROWS_AT_ONCE)
+
+
+def _number_or_one(problem: Problem) -> int:
+    try:
+        return number_of_actions(problem) or 1
+    except (NotApplicable, PolicyError):  # whoever uses the policy reports it
+        return 1
+
+
+def is_tight(problem: Problem) -> bool:
+    """Whether memory suffices only for the form that needs the least, with the usual number of features."""
+    return memory.is_tight(problem.dataset.num_transitions, size_of(problem, USUAL_FEATURES))
+
+
+def require_memory(problem: Problem) -> None:
+    """Raises an error unless the fewest features fit into memory."""
+    data = problem.dataset
+    least = memory.need(data.num_transitions, size_of(problem, memory.FEWEST_FEATURES))
+    memory.require(
+        least + _bytes_of_actions(problem),
+        f"a log of {data.num_transitions:,} rows with {memory.FEWEST_FEATURES} {STATE_ACTIONS}",
+    )
 
 
 def likeness_of(problem: Problem) -> Likeness | None:
@@ -112,7 +177,13 @@ def likeness_of(problem: Problem) -> Likeness | None:
         return None
 
     def make() -> Likeness:
-        features = _drawn(problem, FEATURES_FOR_LIKENESS, np.random.default_rng(LIKENESS_SEED), with_step=False)
+        number = memory.halved(
+            FEATURES_FOR_LIKENESS,
+            problem.dataset.num_transitions,
+            partial(size_of, problem),
+            _bytes_of_actions(problem),
+        )
+        features = _drawn(problem, number, np.random.default_rng(LIKENESS_SEED), with_step=False)
         logged, after, _ = _on_rows(problem, features, with_step=False)
         return choose(problem, features, logged, after)
 
@@ -142,12 +213,18 @@ def _on_rows(
     def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
         return _mean_under_target(problem, features, observations, step if with_step else None)
 
-    after = mean(data.next_observation, data.step + 1)
-    return (
-        features(_logged_inputs(problem, with_step), data.action),
-        np.where(data.terminated[:, None], 0.0, after),
-        mean(problem.start_observation, np.zeros(data.num_episodes)),
-    )
+    inputs = _logged_inputs(problem, with_step)
+    logged = np.empty((data.num_transitions, features.size))
+    some = memory.rows_at_once(ROWS_AT_ONCE)
+    for start in range(0, len(logged), some):
+        rows = slice(start, start + some)
+        logged[rows] = features(inputs[rows], data.action[rows])
+    if data.terminated.all():
+        after = np.zeros(logged.shape)
+    else:
+        after = mean(data.next_observation, data.step + 1)
+        after[data.terminated] = 0.0
+    return logged, after, mean(problem.start_observation, np.zeros(data.num_episodes))
 
 
 def _logged_inputs(problem: Problem, with_step: bool) -> np.ndarray:
@@ -164,4 +241,10 @@ def _mean_under_target(
 ) -> Float[np.ndarray, "row feature"]:
     inputs = problem.dataset.encoding.encode(observations)
     inputs = inputs if step is None else _with_step(inputs, step)
-    return features.expected(inputs, *target_actions(problem, observations))
+    found = np.empty((len(inputs), features.size))
+    generator, some = np.random.default_rng(ACTIONS_SEED), memory.rows_at_once(ROWS_AT_ONCE)
+    for start in range(0, len(inputs), some):
+        rows = slice(start, start + some)
+        weighted = problem.target_actions(observations[rows], num_draws=NUM_ACTIONS_DRAWN, generator=generator)
+        found[rows] = features.expected(inputs[rows], *weighted)
+    return found

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from average_dice.features.action_codes import codes_of_features, contrasts
 from average_dice.features.fourier import FourierMap
@@ -67,6 +67,15 @@ class StateActionFeatures:
         components = None if number >= states.size else principal_components(states, inputs, number)
         return StateActionFeatures(states, codes, components)
 
+    @staticmethod
+    def size_of(num_inputs: int, num_actions: int | None, num_features: int) -> int:
+        """The number of features that `draw` gives. Inputs: the observation, with a continuous action beside it."""
+        of_state = 1 + num_inputs + num_features
+        if num_actions is None:
+            return of_state
+        num_codes = min(num_actions - 1, DEVIATIONS * of_state)
+        return of_state + num_codes * max(1, min(of_state, DEVIATIONS * of_state // max(num_codes, 1)))
+
     @property
     def free(self) -> np.ndarray:
         """Which features are not penalised: the constant that all actions share."""
@@ -94,16 +103,24 @@ class StateActionFeatures:
             every = join_action(np.repeat(inputs, number, axis=0), actions.reshape(rows * number, -1), None)
             phi = self.states(every).reshape(rows, number, -1)
             return np.matmul(weights[:, None].astype(np.float32), phi)[:, 0].astype(np.float64)
-        num_actions = len(self.codes)
-        place = (np.arange(rows)[:, None] * num_actions + actions).ravel()
-        probabilities = np.bincount(place, weights.ravel(), rows * num_actions).reshape(rows, num_actions)
-        return self._with_codes(inputs, probabilities @ self.codes)
+        return self._with_codes(inputs, by_action(actions, weights, len(self.codes)) @ self.codes)
 
     def _with_codes(self, inputs: np.ndarray, code: Float[np.ndarray, "row contrast"]) -> np.ndarray:
         phi = self.states(inputs).astype(np.float64)
         psi = phi if self.components is None else phi @ self.components
         shared, own = scales(len(self.codes), self.likeness) if self.codes is not None else (1.0, 1.0)
         return np.hstack([shared * phi, ((own * code)[:, :, None] * psi[:, None, :]).reshape(len(phi), -1)])
+
+
+def by_action(
+    actions: Int[np.ndarray, "row draw"], weights: Float[np.ndarray, "row draw"], num_actions: int
+) -> Float[np.ndarray, "row action"]:
+    """The weight of each action in each row; `weights` themselves if every row has all actions in order."""
+    rows = len(weights)
+    if weights.shape[1] == num_actions and (actions == np.arange(num_actions)).all():
+        return np.asarray(weights, np.float64)
+    place = (np.arange(rows)[:, None] * num_actions + actions).ravel()
+    return np.bincount(place, weights.ravel(), rows * num_actions).reshape(rows, num_actions)
 
 
 def scales(num_actions: int, likeness: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ no spread in the log. So where π has probabilities of 0 or 1, the standard erro
 (`spread_implied`). A log without any of π's actions tests nothing; the rules about coverage say that it has none.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import jax
@@ -23,10 +24,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
+from average_dice import memory as memory_limit
 from average_dice.data import LoggedDataset
 from average_dice.features.fourier import FourierMap
 from average_dice.features.scaling import mean_and_std
-from average_dice.features.state_action import join_action
 from average_dice.labels import as_logged, self_normalised
 from average_dice.linear_systems import solve
 from average_dice.problem import Episodes, Problem, Rows
@@ -37,6 +38,7 @@ NUM_FEATURES = 100  # enough to find a region of states
 RIDGE = 0.01  # times the number of rows: larger finds only large regions, smaller fits noise
 NUM_FOLDS = 5  # learns from four fifths of the episodes; more folds cost more regressions
 
+COLUMNS_AT_ONCE = 32  # of discrete actions, in the test of truncation
 FEWEST = 10  # with fewer episodes, or truncated rows, a test has no power
 LARGEST_RATIO = 10.0  # in the regression larger ratios are clipped, because few would dominate; the test does not clip
 FURTHEST = 1e3  # standard errors; larger distances, infinite without any spread, are reported as this
@@ -124,7 +126,8 @@ def _predicted(problem: Problem, target: Rows, key: jax.Array) -> Rows:
     """The target of each row, by ridge regression on the state and the step in other episodes."""
     data, generator = problem.dataset, generator_from(key)
     inputs = np.column_stack([data.encoding.encode(data.observation), data.step])
-    phi = FourierMap.draw(inputs, NUM_FEATURES, generator)(inputs).astype(np.float64)
+    number = memory_limit.halved(NUM_FEATURES, len(inputs), lambda one: 1 + inputs.shape[1] + one)
+    phi = FourierMap.draw(inputs, number, generator)(inputs).astype(np.float64)
     fold = (generator.permutation(data.num_episodes) % NUM_FOLDS)[problem.episode_index]
     folds = [np.flatnonzero(fold == one) for one in range(NUM_FOLDS)]
     grams = np.array([phi[rows].T @ phi[rows] for rows in folds])
@@ -152,13 +155,26 @@ def truncation(data: LoggedDataset) -> float:
 
     Terminated rows and rows of the last step, where all episodes are truncated, are left out.
     """
-    num_actions = int(data.action.max()) + 1 if data.is_discrete else None
-    before, after = data.encoding.encode(data.observation), data.encoding.encode(data.next_observation)
-    columns = np.column_stack([join_action(before, data.action, num_actions), after, data.reward])
     at_risk = ~data.terminated & (data.step < data.step.max())
     truncated = at_risk & data.truncated
     if int(truncated.sum()) < FEWEST:
         return 0.0
+    return max(_truncated_apart(data, columns, at_risk, truncated) for columns in _columns(data))
+
+
+def _columns(data: LoggedDataset) -> Iterator[Float[np.ndarray, "transition column"]]:
+    """The columns of the log, in parts: those of many discrete actions would not fit into memory at once."""
+    beside = [] if data.is_discrete else [data.action]
+    before, after = data.encoding.encode(data.observation), data.encoding.encode(data.next_observation)
+    yield np.column_stack([before, *beside, after, data.reward])
+    if data.is_discrete:
+        seen = np.unique(data.action)
+        for start in range(0, len(seen), COLUMNS_AT_ONCE):
+            yield (data.action[:, None] == seen[start : start + COLUMNS_AT_ONCE]).astype(np.float64)
+
+
+def _truncated_apart(data: LoggedDataset, columns: np.ndarray, at_risk: np.ndarray, truncated: np.ndarray) -> float:
+    """The largest distance over these columns."""
     mean, std = mean_and_std(columns)
     scaled, step = ((columns - mean) / std)[at_risk], data.step[at_risk]
     number = np.bincount(step, minlength=int(data.step.max()) + 1)

@@ -17,11 +17,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
+from average_dice import memory
 from average_dice.errors import NotApplicable
 from average_dice.estimators import Estimator, Prepared
+from average_dice.features.logged_state_actions import is_tight
 from average_dice.problem import Problem
 from average_dice.progress import part, report
 from average_dice.resampling import Resample, ResampleBlock, RowSums
+from average_dice.threads import carried
 
 BLOCK = 25  # resamples with sums from one matrix product: more gain little, and take more memory
 TOGETHER = 6  # resamples refitted together in a thread, which reads the features of the log once for all of them,
@@ -65,7 +68,10 @@ def replicate(
         return _trained(prepared, problem, chosen)
     values: list[float] = []
     groups = _in_groups(chosen, feature_draws)
-    large = problem.dataset.num_transitions > ROWS_AHEAD
+    tight = is_tight(problem)
+    large = tight or problem.dataset.num_transitions > ROWS_AHEAD
+    together = min(TOGETHER, max(1, ROWS_TOGETHER // problem.dataset.num_transitions))
+    memory.record(memory.Reduction("bootstrap resamples refitted at once", together, 1 if tight else together))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(1) as ahead:
 
         def begin(number: int) -> "Future[_Group] | None":
@@ -73,13 +79,13 @@ def replicate(
             if number == len(groups):
                 return None
             again = partial(method.prepare, problem, key=jax.random.fold_in(key, number))
-            return ahead.submit(_Group.begin, problem, groups[number], again if number else lambda: prepared)
+            return ahead.submit(carried(_Group.begin), problem, groups[number], again if number else lambda: prepared)
 
         number, coming = 0, begin(0)
         while coming is not None:
             group, number = coming.result(), number + 1
             coming = None if large else begin(number)
-            for value in group.values(pool):
+            for value in group.values(pool, 1 if tight else together):
                 values.append(value)
                 report(len(values), len(chosen))
             del group
@@ -108,13 +114,13 @@ class _Group:
         blocks = [ResampleBlock(problem, chosen[start : start + BLOCK], sums) for start in range(0, len(chosen), BLOCK)]
         return _Group(prepared, blocks, _value(prepared, blocks[0].resample(0)))
 
-    def values(self, pool: ThreadPoolExecutor) -> Iterator[float]:
+    def values(self, pool: ThreadPoolExecutor, together: int) -> Iterator[float]:
+        """The value on each resample, with this many refitted together in a thread."""
         yield self.first
         for block in self.blocks:
             places = list(range(1 if block is self.blocks[0] else 0, len(block.chosen)))
-            together = min(TOGETHER, max(1, ROWS_TOGETHER // block.problem.dataset.num_transitions))
             some = [places[start : start + together] for start in range(0, len(places), together)]
-            for values in pool.map(partial(self._of_some, block), some):
+            for values in pool.map(carried(partial(self._of_some, block)), some):
                 yield from values
 
     def _of_some(self, block: ResampleBlock, places: Sequence[int]) -> list[float]:

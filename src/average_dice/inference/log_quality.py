@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from average_dice import memory
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable
 from average_dice.problem import Problem, Rows
 
+ROWS_AT_ONCE = 16_384
 MET_AGAIN = 0.1  # share of rows with a state of another episode; above it equal episodes may be chance
 
 
@@ -14,11 +16,16 @@ def unseen_actions(problem: Problem) -> float | None:
     data = problem.dataset
     if not data.is_discrete:
         return None
-    try:
-        actions, weights = problem.target_actions(data.observation, num_draws=1, generator=np.random.default_rng(0))
-    except NotApplicable:
-        return None
-    return float(np.sum(weights * ~np.isin(actions, data.action)) / len(weights))
+    seen, unseen, generator = np.unique(data.action), 0.0, np.random.default_rng(0)
+    some = memory.rows_at_once(ROWS_AT_ONCE)
+    for start in range(0, data.num_transitions, some):
+        rows = data.observation[start : start + some]
+        try:
+            actions, weights = problem.target_actions(rows, num_draws=1, generator=generator)
+        except NotApplicable:
+            return None
+        unseen += float(np.sum(weights * ~np.isin(actions, seen)))
+    return unseen / data.num_transitions
 
 
 def largest_reward_share(reward: Rows) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
+from average_dice import memory
 from average_dice.features.fourier import BLOCK, FourierMap
 from average_dice.linear_systems import solve
 from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled, RowValues, ValueOf
@@ -48,7 +49,11 @@ class FourierFeatures(RatioModel):
 
     def _features_and_fit(self, regression: Regression, key: jax.Array) -> tuple[FourierMap, Fitted]:
         generator = generator_from(key)
-        features = FourierMap.draw(regression.inputs, self.num_features, generator)
+        num_rows, num_inputs = regression.inputs.shape
+        number = memory.features_within(
+            self.num_features, num_rows, lambda one: 1 + num_inputs + one, "random features of the ratio"
+        )
+        features = FourierMap.draw(regression.inputs, number, generator)
         if np.ptp(regression.targets) == 0:
             return features, _constant(regression.targets, max(self.ridges), features.width)
         folds = _folds(regression.episode, generator)
@@ -104,7 +109,8 @@ class PreparedFourier(PreparedModel):
     @cached_property
     def _on_rows(self) -> tuple[Float[np.ndarray, "row feature"], RowSums]:
         phi = self.features(self.regression.inputs).astype(np.float64)
-        return phi, RowSums(self.problem, self.regression.unit_weights[:, None] * phi, phi)
+        weighted = phi if self.regression.weights is None else self.regression.unit_weights[:, None] * phi
+        return phi, RowSums(self.problem, weighted, phi)
 
     def _theta(self, resample: Resample, gram: RowSums, right: np.ndarray) -> np.ndarray:
         size = self.features.size

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from average_dice import memory
 from average_dice.errors import PolicyError
 from average_dice.policies.base import Actions, Observations, WeightedActions
+
+ROWS_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,14 @@ class CategoricalPolicy:
                 "the policy has discrete actions, the log has continuous ones. "
                 "Give the policy that belongs to this log."
             )
+        found = np.empty(len(actions))
+        some = memory.rows_at_once(ROWS_AT_ONCE)  # many rows of many actions take much memory
+        for start in range(0, max(len(actions), 1), some):
+            rows = slice(start, start + some)
+            found[rows] = self._log_prob(observations[rows], actions[rows])
+        return found
+
+    def _log_prob(self, observations: Observations, actions: Actions) -> Float[np.ndarray, " row"]:
         log_probabilities = self.log_probabilities(observations)
         num_actions = log_probabilities.shape[1]
         if len(actions) and not (actions.min() >= 0 and actions.max() < num_actions):

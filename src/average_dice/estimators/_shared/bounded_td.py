@@ -67,13 +67,15 @@ class BoundedTD:
         reward = problem.normaliser * problem.dataset.reward
         if weights is None:
             weights = np.ones(len(reward))
-        weighted = weights[:, None] * features.logged
+        logged = features.logged  # not copied where it would stay the same: memory counts
+        weighted = logged if (weights == 1).all() else weights[:, None] * logged
+        differences = logged - continues[:, None] * features.after if continues.any() else logged
         return BoundedTD(
             features,
             *problem.value_bounds,
             reward,
             continues,
-            RowSums(problem, weighted, features.logged - continues[:, None] * features.after),
+            RowSums(problem, weighted, differences),
             RowSums(problem, weighted, reward[:, None]),
             weights,
         )
@@ -123,7 +125,7 @@ class BoundedTD:
         """Replaces v(s′) of these rows by the bound that it reached, or bootstraps again."""
         weight = case.share[rows]
         self.features.add_products(case.matrix, rows, weight * (np.abs(now) - np.abs(before)))
-        case.right += self.features.logged[rows].T @ (weight * (self._bound(now) - self._bound(before)))
+        case.right += self.features.logged_products(rows, weight * (self._bound(now) - self._bound(before)))
 
     def unit(self, resample: Resample) -> float:
         """The factor that makes the weights of a resample 1 on average, so that a ridge has the same effect on all."""

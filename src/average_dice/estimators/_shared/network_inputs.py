@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from average_dice import memory
 from average_dice.features.logged_state_actions import number_of_actions, target_actions
 from average_dice.features.scaling import mean_and_std
 from average_dice.features.state_action import join_action
@@ -34,7 +35,11 @@ class NetworkInputs:
         """The inputs for a log and a policy."""
         data, encoding = problem.dataset, problem.dataset.encoding
         num_actions = number_of_actions(problem)
-        mean, std = mean_and_std(join_action(encoding.encode(data.observation), data.action, num_actions))
+        inputs = encoding.encode(data.observation)
+        if num_actions is not None:  # every action beside every observation, as one-hot vectors, twice while it is made
+            bytes_needed = 2 * 4 * (len(inputs) + data.num_episodes) * num_actions * (inputs.shape[1] + num_actions)
+            memory.require(bytes_needed, f"a network with {num_actions} actions on {data.num_transitions:,} rows")
+        mean, std = mean_and_std(join_action(inputs, data.action, num_actions))
         if num_actions is not None:  # not standardised: a rare action would be an outlier
             mean[-num_actions:], std[-num_actions:] = 0.0, 1.0
         unit = float(np.abs(data.reward).max()) or 1.0

@@ -22,6 +22,7 @@ from average_dice.errors import NotApplicable
 from average_dice.estimators.results import Critic, LoggedValues
 from average_dice.features.logged_state_actions import number_of_actions, target_actions
 from average_dice.features.repeated_states import RepeatedStates
+from average_dice.features.state_action import by_action
 from average_dice.linear_systems import LinearSystem
 from average_dice.problem import Episodes, Problem, Rows
 from average_dice.resampling import Resample
@@ -50,9 +51,7 @@ class TableTD:
             raise NotApplicable("it needs discrete actions")
         states = RepeatedStates.of(problem)
         actions, weights = target_actions(problem, states.observations)
-        place = (np.arange(states.number)[:, None] * number + actions).ravel()
-        policy = np.bincount(place, weights.ravel(), states.number * number).reshape(states.number, number)
-        return TableTD(problem, states, policy)
+        return TableTD(problem, states, by_action(actions, weights, number))
 
     @cached_property
     def pair(self) -> Int[np.ndarray, " transition"]:
@@ -79,7 +78,7 @@ class TableTD:
             table = _Table.of(self, (fold != one).astype(np.float64), targets)
             held = np.flatnonzero(fold == one)
             for strengths in errors:
-                predicted = table.q(strengths)[self.states.logged[held], data.action[held]]
+                predicted = table.q_of(strengths, self.states.logged[held], data.action[held])
                 errors[strengths] += float(np.sum((targets[held] - predicted) ** 2))
         return min(errors, key=lambda strengths: errors[strengths])
 
@@ -128,6 +127,11 @@ class _Table:
     def q(self, strengths: Strengths) -> Float[np.ndarray, "state action"]:
         """The value of each pair."""
         return (self.sums + strengths[0] * self.u(strengths)[:, None]) / (self.numbers + strengths[0])
+
+    def q_of(self, strengths: Strengths, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, " pair"]:
+        """The values of these pairs alone: with many actions, far fewer than all."""
+        first, drawn_to = strengths[0], self.u(strengths)[states]
+        return (self.sums[states, actions] + first * drawn_to) / (self.numbers[states, actions] + first)
 
     def shares(self, strengths: Strengths) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How v(s) depends on a row's target: by its pair [state, action], by its state, and on g by the whole."""
