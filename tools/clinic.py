@@ -38,6 +38,7 @@ from average_dice.testing.clinic import STATE_CODE, VITAL_SIGNS, clinic
 
 PATIENTS, DISCOUNTS, NUM_LOGS = (500, 1_000, 2_000), (1.0, 0.99), 10
 INTERVAL_PATIENTS, INTERVAL_LOGS, NUM_RESAMPLES = 1_000, 40, 100
+FIRST_LOGS = 3  # with errors only, before the first intervals
 NICENESS = 10
 ROOT = Path(__file__).parents[1]
 STORE, PAGE = ROOT / "results" / "clinic.parquet", ROOT / "docs" / "clinic.md"
@@ -83,15 +84,28 @@ class Task(NamedTuple):
 
 
 def tasks() -> Iterator[Task]:
-    """Log by log, so that an unfinished run has as many logs of each kind; intervals come last."""
+    """Log by log, so that an unfinished run has a few logs of each kind. Intervals take longest."""
     targets = tuple(clinic().targets)
+
+    def errors(log: int, observed: str, patients: int, discount: float) -> list[Task]:
+        return [Task(ERRORS, observed, patients, discount, target, log) for target in targets]
+
     for log in range(NUM_LOGS):
         for patients in PATIENTS:
-            for discount in DISCOUNTS:
-                yield from (Task(ERRORS, VITAL_SIGNS.name, patients, discount, target, log) for target in targets)
-        yield from (Task(ERRORS, STATE_CODE.name, 1_000, 1.0, target, log) for target in targets)
-    for log in range(INTERVAL_LOGS):
-        yield Task(INTERVALS, VITAL_SIGNS.name, INTERVAL_PATIENTS, 1.0, targets[log % len(targets)], log)
+            yield from errors(log, VITAL_SIGNS.name, patients, 1.0)
+        yield from errors(log, VITAL_SIGNS.name, 1_000, 0.99)
+        yield from errors(log, STATE_CODE.name, 1_000, 1.0)
+        if log >= FIRST_LOGS:
+            yield from _intervals(range(len(targets) * (log - FIRST_LOGS), len(targets) * (log - FIRST_LOGS + 1)))
+    for log in range(NUM_LOGS):
+        for patients in PATIENTS:
+            yield from errors(log, VITAL_SIGNS.name, patients, 0.99)
+    yield from _intervals(range(INTERVAL_LOGS))
+
+
+def _intervals(logs: range) -> list[Task]:
+    targets = tuple(clinic().targets)
+    return [Task(INTERVALS, VITAL_SIGNS.name, INTERVAL_PATIENTS, 1.0, targets[log % len(targets)], log) for log in logs]
 
 
 def errors_of(task: Task) -> list[Row]:
@@ -223,7 +237,7 @@ def main() -> None:
     if "--tables" not in sys.argv:
         os.nice(NICENESS)
         done = {Task(*(row[name] for name in Task._fields)) for row in rows}  # type: ignore[arg-type]
-        left = [task for task in tasks() if task not in done]
+        left = [task for task in dict.fromkeys(tasks()) if task not in done]
         for task in track(left, "policies on logs"):
             rows += errors_of(task) if task.part == ERRORS else interval_of(task)
             with written_whole(STORE) as temporary:

@@ -1,12 +1,17 @@
 """The clinic's exact values agree with simulation, with ExactMDP and with the limit; its logs are what they claim."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from average_dice.errors import PolicyError
 from average_dice.testing.clinic import LEVELS, SEDATIVE, STATE_CODE, VASOPRESSOR, VITAL_SIGNS, clinic
 from average_dice.testing.exact_mdps import ExactMDP
 
+ROOT = Path(__file__).parents[2]
 CLINIC = clinic()
 POLICIES = {"behaviour": CLINIC.behaviour, **CLINIC.targets}
 
@@ -139,3 +144,21 @@ def test_an_unknown_observation_is_refused():
 
 def test_the_same_seed_gives_the_same_log():
     assert CLINIC.sample(20, 5).sha256 == CLINIC.sample(20, 5).sha256 != CLINIC.sample(20, 6).sha256
+
+
+def test_stored_results_belong_to_this_clinic_and_the_page_shows_them():
+    tool = runpy.run_path(str(ROOT / "tools" / "clinic.py"))
+    rows = pq.read_table(ROOT / "results" / "clinic.parquet").to_pylist()
+    for (target, discount), truth in {(row["target"], row["discount"]): row["truth"] for row in rows}.items():
+        assert truth == pytest.approx(CLINIC.value(CLINIC.targets[target], discount), rel=1e-12)
+    page = (ROOT / "docs" / "clinic.md").read_text(encoding="utf-8")
+    assert tool["with_tables"](page, rows) == page
+
+
+def test_the_table_of_errors_is_the_root_mean_square_of_relative_errors():
+    tool = runpy.run_path(str(ROOT / "tools" / "clinic.py"))
+    task = tool["Task"]("errors", VITAL_SIGNS.name, 500, 1.0, "cautious", 0)
+    truth = CLINIC.value(CLINIC.targets["cautious"], 1.0)
+    rows = [task.row("fqe", 0.0, value=truth * factor) for factor in (1.3, 0.6)]  # RMS of 0.3 and −0.4
+    line = next(line for line in tool["error_table"](rows, VITAL_SIGNS.name, 1.0, (500,)).splitlines() if "fqe" in line)
+    assert line == "| `fqe` | – | 35 | – | – |"
