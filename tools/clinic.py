@@ -143,28 +143,29 @@ def interval_of(task: Task) -> list[Row]:
     return [task.row(RECOMMENDED, seconds, value=float(fit.value), verdict=verdict.level, **ends, **shares)]
 
 
-def error_table(rows: list[Row], observed: str, discount: float, patients: tuple[int, ...]) -> str:
-    """RMS of the relative error in percent: a line for each method, a column for each target and size."""
+def error_table(rows: list[Row], observed: str, discounts: tuple[float, ...], patients: tuple[int, ...]) -> str:
+    """RMS of the relative error in percent, by discount: a line for each method, a column for each target and size."""
     chosen = [row for row in rows if row["part"] == ERRORS and row["observed"] == observed]
-    chosen = [row for row in chosen if row["discount"] == discount]
     columns = [(target, number) for target in clinic().targets for number in patients]
 
-    def cell(estimator: str, target: str, number: int) -> str:
+    def error(estimator: str, target: str, number: int, discount: float) -> str:
         found = [
             (row["value"] - row["truth"]) / row["truth"]  # type: ignore[operator]
             for row in chosen
-            if (row["estimator"], row["target"], row["patients"]) == (estimator, target, number)
+            if (row["estimator"], row["target"], row["patients"], row["discount"])
+            == (estimator, target, number, discount)
         ]
         return f"{100 * np.sqrt(np.mean(np.square(found))):.0f}" if found else "–"
+
+    def cells(name: str) -> list[str]:
+        return [" / ".join(error(name, *column, discount) for discount in discounts) for column in columns]
 
     def label(name: str) -> str:
         return f"`{name}` ★" if name == RECOMMENDED else f"`{name}`" if name in REGISTRY else name
 
-    head = [f"{target}, {number:,}" for target, number in columns]
-    truths = [f"*{clinic().value(clinic().targets[target], discount):.4g}*" for target, _ in columns]
     names = (RECOMMENDED, TABLE_CRITIC, WEAKER_TABLE, *METHODS[1:])
-    lines = [["*J(π)*", *truths], *([label(name), *(cell(name, *column) for column in columns)] for name in names)]
-    return markdown_table(["method", *head], lines)
+    head = [f"{target}, {number:,}" for target, number in columns]
+    return markdown_table(["method", *head], ([label(name), *cells(name)] for name in names))
 
 
 def interval_table(rows: list[Row]) -> str:
@@ -198,24 +199,25 @@ def interval_table(rows: list[Row]) -> str:
 
 def logs_done(rows: list[Row]) -> str:
     """How many logs the tables rest on."""
-    kept = [row for row in rows if row["part"] == ERRORS]
-    complete = min(
-        len({row["log"] for row in kept if (row["patients"], row["discount"]) == (number, discount)})
-        for number in PATIENTS
+
+    def logs(discount: float, number: int) -> int:
+        cell = (ERRORS, VITAL_SIGNS.name, number, discount)
+        return len({row["log"] for row in rows if tuple(row[name] for name in COLUMNS_OF_A_CELL) == cell})
+
+    counts = "; ".join(
+        f"at discount {discount:g} "
+        + ", ".join(f"{logs(discount, number)} of {number:,} patients" for number in PATIENTS)
         for discount in DISCOUNTS
     )
     intervals = sum(row["part"] == INTERVALS for row in rows)
-    return (
-        f"Errors: {complete} logs of each size (of {NUM_LOGS} planned). Intervals: {intervals} logs "
-        f"of {INTERVAL_PATIENTS:,} patients (of {INTERVAL_LOGS} planned), {NUM_RESAMPLES} bootstrap resamples each.\n"
-    )
+    return f"Logs so far: {counts} ({NUM_LOGS} of each are planned); {intervals} of {INTERVAL_LOGS} with intervals.\n"
 
 
+COLUMNS_OF_A_CELL = ("part", "observed", "patients", "discount")
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "logs": logs_done,
-    "total": lambda rows: error_table(rows, VITAL_SIGNS.name, 1.0, PATIENTS),
-    "discounted": lambda rows: error_table(rows, VITAL_SIGNS.name, 0.99, PATIENTS),
-    "codes": lambda rows: error_table(rows, STATE_CODE.name, 1.0, (1_000,)),
+    "signs": lambda rows: error_table(rows, VITAL_SIGNS.name, DISCOUNTS, PATIENTS),
+    "codes": lambda rows: error_table(rows, STATE_CODE.name, (1.0,), (1_000,)),
     "intervals": interval_table,
 }
 
