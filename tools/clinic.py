@@ -38,6 +38,7 @@ from average_dice.testing.clinic import STATE_CODE, VITAL_SIGNS, clinic
 
 PATIENTS, DISCOUNTS, NUM_LOGS = (500, 1_000, 2_000), (1.0, 0.99), 10
 INTERVAL_PATIENTS, INTERVAL_LOGS, NUM_RESAMPLES = 1_000, 40, 100
+FEWEST = 3  # logs in a cell of the table of errors
 FIRST_LOGS = 3  # with errors only, before the first intervals
 NICENESS = 10
 ROOT = Path(__file__).parents[1]
@@ -155,7 +156,7 @@ def error_table(rows: list[Row], observed: str, discounts: tuple[float, ...], pa
             if (row["estimator"], row["target"], row["patients"], row["discount"])
             == (estimator, target, number, discount)
         ]
-        return f"{100 * np.sqrt(np.mean(np.square(found))):.0f}" if found else "–"
+        return f"{100 * np.sqrt(np.mean(np.square(found))):.0f}" if len(found) >= FEWEST else "–"
 
     def cells(name: str) -> list[str]:
         return [" / ".join(error(name, *column, discount) for discount in discounts) for column in columns]
@@ -204,8 +205,10 @@ def logs_done(rows: list[Row]) -> str:
         cell = (ERRORS, VITAL_SIGNS.name, number, discount)
         return len({row["log"] for row in rows if tuple(row[name] for name in COLUMNS_OF_A_CELL) == cell})
 
+    if not rows:
+        return "No logs yet.\n"
     counts = "; ".join(
-        f"at discount {discount:g} "
+        f"at discount {discount:g}, "
         + ", ".join(f"{logs(discount, number)} of {number:,} patients" for number in PATIENTS)
         for discount in DISCOUNTS
     )
