@@ -7,16 +7,20 @@
 
 All have the same number of features, the same kernel of states and the same ridge (the best of four for each).
 Prints the root mean squared error of q over π, relative to the standard deviation of the true q, and that of the
-estimate of E_π[q]. Run it with `python tools/action_features.py` (two minutes).
+estimate of E_π[q], and writes the table of docs/spaces.md. Run it with `python tools/action_features.py` (minutes).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from average_dice.features.fourier import FourierMap
 from average_dice.features.state_action import StateActionFeatures, scales
+from average_dice.files import write_text_whole
 
+PAGE = Path(__file__).parents[1] / "docs" / "spaces.md"
 NUM_COSINES, NUM_INPUTS, NUM_LOGS, NUM_TESTS = 200, 4, 6, 1_000
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 LIKENESSES = (0.5, 0.9, 0.99, 0.999)
@@ -27,8 +31,6 @@ Features = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def shared_and_deviations(
     states: np.ndarray, actions: np.ndarray, number: int, likeness: float, rng: np.random.Generator
 ) -> Features:
-    from dataclasses import replace
-
     return replace(StateActionFeatures.draw(states, actions, number, NUM_COSINES, rng), likeness=likeness)
 
 
@@ -109,18 +111,34 @@ def bandit(kind: str, number: int, rng: np.random.Generator) -> tuple[Callable[[
 
 
 def main() -> None:
+    found: dict[tuple[int, int], list[list[float]]] = {}
     print(f"{'kind':10s}{'actions':>8s}{'rows':>7s}  " + "".join(f"{name:>30s}" for name in ALTERNATIVES))
     for kind in ("constants", "slopes", "curves", "alike"):
         for number in (3, 10, 80, 400):
             for num_rows in (1_000, 5_000):
                 print(f"{kind:10s}{number:8d}{num_rows:7d}  ", end="", flush=True)
+                row = []
                 for make in ALTERNATIVES.values():
                     best = min(
                         (_errors(kind, number, num_rows, make, likeness) for likeness in LIKENESSES),
                         key=lambda one: one[0],
                     )
                     print(f"{best[0]:12.3f} {best[1]:8.4f} {best[2]:7g} ", end="", flush=True)
+                    row.append(best[0])
                 print()
+                found.setdefault((number, num_rows), []).append(row)
+    write_table(found)
+
+
+def write_table(found: dict[tuple[int, int], list[list[float]]]) -> None:
+    """The errors of q by number of actions and rows, as geometric means over the kinds of bandits."""
+    lines = ["| actions | rows | " + " | ".join(ALTERNATIVES) + " |", "| --- " * (2 + len(ALTERNATIVES)) + "|"]
+    for (number, num_rows), rows in found.items():
+        means = np.exp(np.mean(np.log(rows), axis=0))
+        lines.append(f"| {number} | {num_rows:,} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    text, start, end = PAGE.read_text("utf-8"), "<!-- alternatives -->\n", "<!-- end of alternatives -->"
+    before, _, rest = text.partition(start)
+    write_text_whole(PAGE, before + start + "\n".join(lines) + "\n" + end + rest.partition(end)[2])
 
 
 def _errors(

@@ -39,14 +39,14 @@ from average_dice.testing.clinic import STATE_CODE, VITAL_SIGNS, clinic
 PATIENTS, DISCOUNTS, NUM_LOGS = (500, 1_000, 2_000), (1.0, 0.99), 10
 INTERVAL_PATIENTS, INTERVAL_LOGS, NUM_RESAMPLES = 1_000, 40, 100
 FEWEST = 3  # logs in a cell of the table of errors
-FIRST_LOGS = 3  # with errors only, before the first intervals
+FIRST_LOGS = 2  # with errors only, before the first intervals
 NICENESS = 10
 ROOT = Path(__file__).parents[1]
 STORE, PAGE = ROOT / "results" / "clinic.parquet", ROOT / "docs" / "clinic.md"
 OBSERVED = {one.name: one for one in (VITAL_SIGNS, STATE_CODE)}
 ERRORS, INTERVALS = "errors", "intervals"
 
-TABLE_CRITIC, WEAKER_TABLE = "table critic", "table critic, a tenth"  # the blend's tables, by share of the strengths
+TABLES = ("table critic", "table critic, a tenth", "table critic, hardly any")  # the blend's, by their shrinkage
 METHODS = (RECOMMENDED, "fqe", "wdr", "wpdis", "average-dice-tabular", "behaviour-return")
 SHARES = ("share_by_values", "share_by_products", "share_by_ratio")
 
@@ -123,7 +123,7 @@ def errors_of(task: Task) -> list[Row]:
     start = time.perf_counter()
     (critics,) = TableCritics.of(problem).learn([Resample.everything(problem)])
     seconds = time.perf_counter() - start
-    for name, critic in zip((TABLE_CRITIC, WEAKER_TABLE), critics, strict=True):
+    for name, critic in zip(TABLES, critics, strict=True):
         rows.append(task.row(name, seconds, value=float(critic.start.mean())))
     return rows
 
@@ -138,7 +138,7 @@ def interval_of(task: Task) -> list[Row]:
     interval = uncertainty(method, problem, prepared, settings, key=key).interval
     seconds = time.perf_counter() - start
     estimate = Estimate(fit.value, interval, seconds, fit.diagnostics, fit.notes)
-    verdict = judge(estimate, diagnose(problem, key=key), problem.dataset.num_episodes)
+    verdict = judge(estimate, diagnose(problem, key=key), problem.dataset.num_episodes, problem.estimand)
     ends = {} if interval is None else {"lower": interval.lower, "upper": interval.upper}
     shares = {share: fit.diagnostics.get(share) for share in SHARES}
     return [task.row(RECOMMENDED, seconds, value=float(fit.value), verdict=verdict.level, **ends, **shares)]
@@ -164,7 +164,7 @@ def error_table(rows: list[Row], observed: str, discounts: tuple[float, ...], pa
     def label(name: str) -> str:
         return f"`{name}` ★" if name == RECOMMENDED else f"`{name}`" if name in REGISTRY else name
 
-    names = (RECOMMENDED, TABLE_CRITIC, WEAKER_TABLE, *METHODS[1:])
+    names = (RECOMMENDED, *TABLES, *METHODS[1:])
     head = [f"{target}, {number:,}" for target, number in columns]
     return markdown_table(["method", *head], ([label(name), *cells(name)] for name in names))
 

@@ -67,6 +67,7 @@ class Observed:
 
     name: str
     table: Float[np.ndarray, "state observation"]
+    categorical: tuple[int, ...] = ()  # columns whose numbers are codes
 
     def states(self, observations: Observations) -> Int[np.ndarray, " row"]:
         """The states with these observations."""
@@ -92,7 +93,7 @@ class Observed:
 VITAL_SIGNS = Observed(
     "vital signs", np.column_stack([np.array(sign)[LEVELS[:, place]] for place, sign in enumerate(SIGNS)])
 )
-STATE_CODE = Observed("state code", np.arange(len(LEVELS), dtype=np.float64)[:, None])
+STATE_CODE = Observed("state code", np.arange(len(LEVELS), dtype=np.float64)[:, None], categorical=(0,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +199,8 @@ class Clinic:
             next_observation=observed.table[after],
             terminated=reward != 0,
             behaviour_log_prob=np.log(policy[state, action]),
-            # A log with a column of admissible actions gets it here: action_mask=self.mask()[state].
+            action_mask=self.mask()[state],
+            categorical=observed.categorical,
             metadata={"source": "average_dice.testing.clinic", "patients": num_patients, "seed": seed},
         )
 

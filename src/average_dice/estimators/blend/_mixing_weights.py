@@ -1,13 +1,14 @@
 """The convex combination of estimates with the least estimated mean squared error.
 
 Each estimate has a row of errors, one number for each independent source, so that the covariance of two estimates is
-the product of their rows. One combination of them, the reference, is assumed to be unbiased. The distance of an
-estimate from it, minus what chance explains, is used as its bias (the test of overlapping intervals is that of SLOPE:
-Su, Srinath & Krishnamurthy, 2020; the objective is that of MAGIC: Thomas & Brunskill, 2016).
+the product of their rows. One or more combinations of them, the references, are assumed to be unbiased. The distance of
+an estimate from a reference, minus what chance explains, is used as its bias (the test of overlapping intervals is that
+of SLOPE: Su, Srinath & Krishnamurthy, 2020; the objective is that of MAGIC: Thomas & Brunskill, 2016).
 
-    min_x  xᵀ (Σ + b bᵀ) x,   x ≥ 0,  Σ x = 1,      b = the distance beyond `overlap` standard errors
+    min_x  xᵀ (Σ + Σ_k b_k b_kᵀ) x,   x ≥ 0,  Σ x = 1,      b_k = the distance beyond `overlap` standard errors
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,21 +21,33 @@ SUM_WEIGHT = 1e3  # of the constraint Σ x = 1 against errors of about 1; rescal
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
-    """The weights, the bias of each estimate against the reference, and the mixture's value and standard error."""
+class Reference:
+    """The weights of the combination that is assumed to be unbiased, and the standard errors that chance explains."""
 
     weights: Values
-    bias: Values
+    overlap: float
+
+    def bias(self, values: Values, errors: Float[np.ndarray, "estimate source"]) -> Values:
+        """The bias of each estimate."""
+        apart = values - self.weights @ values
+        chance = self.overlap * np.linalg.norm(errors - self.weights @ errors, axis=1)
+        return np.sign(apart) * np.maximum(np.abs(apart) - chance, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The weights, the bias of each estimate against each reference, and the mixture's value and standard error."""
+
+    weights: Values
+    bias: Float[np.ndarray, "reference estimate"]
     value: float
     standard_error: float
 
 
-def mix(values: Values, errors: Float[np.ndarray, "estimate source"], reference: Values, *, overlap: float) -> Mixture:
-    """The best mixture. `reference` holds the weights of the combination that is assumed to be unbiased."""
-    apart = values - reference @ values
-    chance = overlap * np.linalg.norm(errors - reference @ errors, axis=1)
-    bias = np.sign(apart) * np.maximum(np.abs(apart) - chance, 0.0)
-    every = np.column_stack([errors, bias])
+def mix(values: Values, errors: Float[np.ndarray, "estimate source"], references: Sequence[Reference]) -> Mixture:
+    """The best mixture."""
+    bias = np.array([reference.bias(values, errors) for reference in references])
+    every = np.column_stack([errors, bias.T])
     scale = np.sqrt(np.mean(every**2)) or 1.0
     rows = np.vstack([every.T / scale, np.full(len(values), SUM_WEIGHT)])
     goal = np.append(np.zeros(every.shape[1]), SUM_WEIGHT)

@@ -1,6 +1,8 @@
 """The critics of the blend for states that repeat: tables with shrinkage.
 
-One has the strengths that predict held-out episodes best. The other has a tenth of them: less bias, more variance.
+The first has the strengths that predict held-out episodes best. That is too much for a value: a bias that hardly shows
+in one step adds up over the steps of an episode. The second has a tenth of these strengths, and the last hardly any:
+the blend takes the distance of other candidates from it as their bias.
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from average_dice.problem import Problem
 from average_dice.resampling import Resample
 
 SHARES = (1.0, 0.1)  # of the chosen strengths
+LEAST = (0.5, 0.1)  # in rows: below one, so that a single row counts more than what it is drawn to
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class TableCritics:
         def make() -> TableCritics:
             equations = TableTD.of(problem)
             first, second = equations.choose_strengths()
-            return TableCritics(equations, tuple((share * first, share * second) for share in SHARES))
+            shrunk = tuple((share * first, share * second) for share in SHARES)
+            return TableCritics(equations, (*shrunk, LEAST))
 
         return problem.once(TableCritics, make)
 

@@ -30,9 +30,9 @@ from threadpoolctl import threadpool_limits
 
 from average_dice.errors import NotApplicable
 from average_dice.estimators.base import ADDED_LATER, Estimator, Prepared, PreparedClosedForm, prepared_once
-from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, Candidate, candidates_of, errors_of
+from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, VALUES, Candidate, candidates_of, errors_of
 from average_dice.estimators.blend._critics import Critics, ScoredCritic
-from average_dice.estimators.blend._mixing_weights import mix
+from average_dice.estimators.blend._mixing_weights import Reference, mix
 from average_dice.estimators.blend._table_critics import TableCritics
 from average_dice.estimators.blend.row_weights import RowWeights, discounted, evenly
 from average_dice.estimators.ratio.average_dice import AverageDICE
@@ -48,6 +48,9 @@ LEAST_VARIANCE = 1e-4  # relative to the largest: limits the ratio of standard e
 # Notes of the ratio that do not hold for the blend.
 OF_THE_RATIO = (NoteCode.VALUE_RULE, NoteCode.TRUNCATION_HELD, NoteCode.TRUNCATION_IGNORED)
 TABLE_RATIO = AverageDICE(ShrunkTable(), regress=ratio_on_state)
+# Standard errors. The bias of shrinkage adds up over steps, and where products of ratios have collapsed, only a table
+# with little shrinkage shows it. Chosen among a few on logs of the clinic (docs/clinic.md).
+TABLE_OVERLAP = 1.0
 BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
 
 
@@ -116,15 +119,19 @@ class Blend(Estimator):
         mean_critic: Critic,
         weightings: Sequence[Fit],
         notes: tuple[Note, ...],
+        num_tables: int,
     ) -> Fit:
-        """The fit to a log, from its critics and its ratios, if there are any."""
+        """The fit to a log, from its critics, of which the last are tables, and its ratios, if there are any."""
         weights = [one.weights for one in weightings if one.weights is not None]
         candidates = candidates_of(problem, critics, weights)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
         reference = _reference(errors, full)
-        found = mix(values, errors, reference, overlap=self.overlap)
+        references = [Reference(reference, self.overlap)]
+        if num_tables:
+            references.append(Reference(_least_shrunk(candidates), TABLE_OVERLAP))
+        found = mix(values, errors, references)
         return Fit(
             float(np.clip(found.value, *problem.value_bounds)),
             ratio_function=weightings[0].ratio_function if weightings else None,
@@ -157,7 +164,7 @@ class PreparedBlend(Prepared):
             learnt, mean_critic = self.critics.learn_log()
             (by_table,) = self._by_table([Resample.everything(self.problem)])
             return self.method.blend(
-                self.problem, [*learnt, *by_table], mean_critic, weightings, self._notes(weightings)
+                self.problem, [*learnt, *by_table], mean_critic, weightings, self._notes(weightings), len(by_table)
             )
 
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
@@ -169,7 +176,12 @@ class PreparedBlend(Prepared):
             weightings = [fits_of_one[place] for fits_of_one in by_ratio]
             fits.append(
                 self.method.blend(
-                    resample.problem, [*critics, *tables[place]], mean_critic, weightings, self._notes(weightings)
+                    resample.problem,
+                    [*critics, *tables[place]],
+                    mean_critic,
+                    weightings,
+                    self._notes(weightings),
+                    len(tables[place]),
                 )
             )
         return fits
@@ -200,6 +212,12 @@ def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, floa
     }
     shares = {f"share_by_{kind}": float(weights[[one.kind == kind for one in candidates]].sum()) for kind in KINDS}
     return means | shares
+
+
+def _least_shrunk(candidates: list[Candidate]) -> np.ndarray:
+    """All weight on the value of the last critic, the table with the least shrinkage."""
+    last = max(place for place, candidate in enumerate(candidates) if candidate.kind == VALUES)
+    return (np.arange(len(candidates)) == last).astype(np.float64)
 
 
 def _reference(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
