@@ -31,7 +31,7 @@ FEWEST_ROWS = 256  # at once: fewer would be slow
 FEWEST_FEATURES = 25  # fewer random features approximate nothing
 
 # The recommended estimator with intervals, in matrices of rows × features, numbers per row, and matrices of features ×
-# features that are alive at once. Measured by speed/actions.py and tests/test_memory.py, and rounded up.
+# features that exist at once. Measured by speed/actions.py and tests/test_memory.py, and rounded up.
 AT_LEAST = (20, 300, 60)
 WITHOUT_LIMIT = (64, 400, 400)
 

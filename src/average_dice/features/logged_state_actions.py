@@ -147,7 +147,7 @@ def _bytes_of_actions(problem: Problem) -> int:
 def _number_or_one(problem: Problem) -> int:
     try:
         return number_of_actions(problem) or 1
-    except (NotApplicable, PolicyError):  # whoever uses the policy reports it
+    except (NotApplicable, PolicyError):  # reported where the policy is used
         return 1
 
 

@@ -109,7 +109,12 @@ class StateActionFeatures:
         phi = self.states(inputs).astype(np.float64)
         psi = phi if self.components is None else phi @ self.components
         shared, own = scales(len(self.codes), self.likeness) if self.codes is not None else (1.0, 1.0)
-        return np.hstack([shared * phi, ((own * code)[:, :, None] * psi[:, None, :]).reshape(len(phi), -1)])
+        num_shared, num_codes, num_own = phi.shape[1], code.shape[1], psi.shape[1]
+        found = np.empty((len(phi), num_shared + num_codes * num_own))
+        np.multiply(shared, phi, out=found[:, :num_shared])
+        deviations = found[:, num_shared:].reshape(len(phi), num_codes, num_own)  # a view: nothing is copied
+        np.multiply((own * code)[:, :, None], psi[:, None, :], out=deviations)
+        return found
 
 
 def by_action(
