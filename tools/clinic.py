@@ -46,7 +46,7 @@ STORE, PAGE = ROOT / "results" / "clinic.parquet", ROOT / "docs" / "clinic.md"
 OBSERVED = {one.name: one for one in (VITAL_SIGNS, STATE_CODE)}
 ERRORS, INTERVALS = "errors", "intervals"
 
-TABLES = ("table critic", "table critic, a tenth", "table critic, hardly any")  # the blend's, by their shrinkage
+TABLE_CRITICS = ("table critic", "table critic, a tenth", "table critic, hardly any")  # the blend's, by their shrinkage
 METHODS = (RECOMMENDED, "fqe", "wdr", "wpdis", "average-dice-tabular", "behaviour-return")
 SHARES = ("share_by_values", "share_by_products", "share_by_ratio")
 
@@ -123,7 +123,7 @@ def errors_of(task: Task) -> list[Row]:
     start = time.perf_counter()
     (critics,) = TableCritics.of(problem).learn([Resample.everything(problem)])
     seconds = time.perf_counter() - start
-    for name, critic in zip(TABLES, critics, strict=True):
+    for name, critic in zip(TABLE_CRITICS, critics, strict=True):
         rows.append(task.row(name, seconds, value=float(critic.start.mean())))
     return rows
 
@@ -164,7 +164,7 @@ def error_table(rows: list[Row], observed: str, discounts: tuple[float, ...], pa
     def label(name: str) -> str:
         return f"`{name}` ★" if name == RECOMMENDED else f"`{name}`" if name in REGISTRY else name
 
-    names = (RECOMMENDED, *TABLES, *METHODS[1:])
+    names = (RECOMMENDED, *TABLE_CRITICS, *METHODS[1:])
     head = [f"{target}, {number:,}" for target, number in columns]
     return markdown_table(["method", *head], ([label(name), *cells(name)] for name in names))
 

@@ -270,8 +270,9 @@ def evaluate(
     for name, method in methods.items():
         starting(name)
         runs[name] = Run.of(method, problem, settings, key)
-    note = smoothing_note(problem, key=key)
-    estimates = {name: _with_note(name, run.estimate, note) for name, run in runs.items()}
+    if (note := smoothing_note(problem, key=key)) is not None:  # about values of the policy: baselines have none
+        has_value = {name for name, run in runs.items() if run.fit is not None and not is_baseline(name)}
+        runs = {name: run.with_note(note) if name in has_value else run for name, run in runs.items()}
     starting("diagnostics")
     diagnostics = diagnose(problem, key=key)
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
@@ -296,7 +297,7 @@ def evaluate(
         horizon=horizon,
         seed=seed,
         dataset=_summary(dataset),
-        estimates=estimates,
+        estimates={name: run.estimate for name, run in runs.items()},
         recommended=RECOMMENDED,
         verdict=judge(estimate, diagnostics, dataset.num_episodes, problem.estimand),
         judged=judged,
@@ -354,13 +355,6 @@ class Run:
     def with_note(self, note: Note) -> "Run":
         """The same run with one more note."""
         return replace(self, estimate=replace(self.estimate, notes=(*self.estimate.notes, note)))
-
-
-def _with_note(name: str, estimate: Estimate, note: Note | None) -> Estimate:
-    """The note is about values of the policy: baselines have none."""
-    if note is None or estimate.value is None or is_baseline(name):
-        return estimate
-    return replace(estimate, notes=(*estimate.notes, note))
 
 
 def _against_behaviour(

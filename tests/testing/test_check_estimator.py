@@ -37,7 +37,7 @@ class PerDecision(Simple):
     def value(self, problem):
         data = problem.dataset
         rewards = problem.discount**data.step * np.exp(self.log_weights(problem)) * data.reward
-        return (1 - problem.discount) * rewards.sum() / data.num_episodes
+        return problem.normaliser * rewards.sum() / data.num_episodes
 
 
 class SuffixProducts(PerDecision):
@@ -74,8 +74,8 @@ class TabularModel(Simple):
         weighted = data.observation * problem.ratio[:, None]
         visits = np.diag(weighted.sum(axis=0))
         moves = weighted.T @ (data.next_observation * ~ended[:, None])
-        values = np.linalg.solve(visits - gamma * moves, weighted.T @ data.reward)
-        return (1 - gamma) * problem.start_observation.mean(axis=0) @ values
+        values = np.linalg.lstsq(visits - gamma * moves, weighted.T @ data.reward)[0]  # a log may lack a state
+        return problem.normaliser * problem.start_observation.mean(axis=0) @ values
 
 
 class BehaviourValue(Simple):
