@@ -99,8 +99,8 @@ def test_closed_forms_serve_real_spaces(name, mdp_name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mdp_name", REAL_SPACES)
-@pytest.mark.parametrize("name", long_ones_marked(TRAINED, SAME_CODE))
+@pytest.mark.parametrize("mdp_name", [name for name in REAL_SPACES if name != "many actions"])  # it takes minutes
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in SAME_CODE])
 def test_trained_methods_serve_real_spaces(name, mdp_name):
     check_real_space(TRAINED[name].method, mdp_name, relative_tolerance=0.06)
 
