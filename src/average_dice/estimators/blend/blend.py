@@ -128,9 +128,12 @@ class Blend(Estimator):
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
         reference = _reference(errors, full)
-        references = [Reference(reference, self.overlap)]
+        first = Reference(reference, self.overlap)
+        references = [first]
         if num_tables:
-            references.append(Reference(_least_shrunk(candidates), TABLE_OVERLAP))
+            table = _least_shrunk(candidates)
+            if first.bias(values, errors) @ table == 0:  # products of ratios do not contradict it
+                references.append(Reference(table, TABLE_OVERLAP))
         found = mix(values, errors, references)
         return Fit(
             float(np.clip(found.value, *problem.value_bounds)),
