@@ -40,16 +40,20 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
 
 def test_the_numbers_are_those_of_the_demo():
     # | estimator | value | error | value | error |
-    pattern = r"^\| ([a-z-]+)(?: ★)? \| ([0-9.]+) \| ([−+0-9.]+) \| ([0-9.]+) \| ([−+0-9.]+) \|"
+    pattern = r"^\| ([a-z-]+)(?: ★)? \| ([0-9.]+) \| ([−+0-9.]+|–) \| ([0-9.]+) \| ([−+0-9.]+|–) \|"
     table = re.findall(pattern, README, flags=re.MULTILINE)
     for column, name in enumerate(DEMOS):
         demo = load_demo(name)
         found = ad.evaluate(demo.dataset, demo.policy, demo.discount, bootstrap=0).estimates
         assert f"{demo.truth:.4f} ± {demo.standard_error:.4f}" in README
-        rows = {row[0]: row[1 + 2 * column] for row in table}
+        rows = {row[0]: row[1 + 2 * column : 3 + 2 * column] for row in table}
         assert set(rows) == set(found)
-        for estimator, value in rows.items():
+        for estimator, (value, error) in rows.items():
             assert float(value) == pytest.approx(found[estimator].value, abs=6e-5)
+            other_scale = ad.NoteCode.OTHER_SCALE in {note.code for note in found[estimator].notes}
+            assert (error == "–") == other_scale
+            if not other_scale:
+                assert float(error.replace("−", "-")) == pytest.approx(found[estimator].value - demo.truth, abs=6e-5)
 
 
 def test_every_link_leads_somewhere():
