@@ -161,7 +161,7 @@ def test_a_resample_of_one_step_episodes_keeps_the_discount():
 
 
 def test_a_discount_of_1_needs_terminations():
-    with pytest.raises(ad.SettingError, match=r"3 of 3 are truncated\. Give a horizon that all of them reach"):
+    with pytest.raises(ad.SettingError, match=r"3 of 3 are truncated, the earliest after step 1\. Give a horizon"):
         ad.Problem(truncated_log(3), None, 1.0)
 
 

@@ -49,7 +49,8 @@ for the others. The standard error of a share is 0.7. `make coverage` makes this
 Methods have the small settings of the conformance tests, with features that span every table, not those that `evaluate`
 uses. An audit that paired both on the same logs found the same coverage for the recommended estimator (92.1 % and
 92.1 % on the clock, 94.7 % and 94.7 % on the rare state). The logs of this page were evaluated at commit f29c81f. Since
-then actions share features, the blend has other critics, and intervals include the randomness of random features.
+then actions share features, the blend has other critics (tables among them, since states repeat here), and intervals
+include the randomness of random features.
 
 A cell is **bold** where the estimate is nearly unbiased (within {UNBIASED:g} standard deviations): there the share
 should lie between 92 and 98 %. Elsewhere no interval for sampling error alone can reach that, and the share shows how

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Group
 
 from average_dice.data import LoggedDataset
-from average_dice.errors import NotApplicable, SettingError
+from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.estimators import RECOMMENDED
 from average_dice.evaluation import Evaluation, evaluate
 from average_dice.files import write_text_whole
@@ -125,7 +125,8 @@ def compare(
     evaluations = {}
     for name, policy in policies.items():
         starting(name)
-        found = evaluate(
+        found = _evaluated(
+            name,
             dataset,
             policy,
             discount,
@@ -154,6 +155,14 @@ def compare(
             dataset.num_episodes,
         )
     return Comparison(evaluations, differences)
+
+
+def _evaluated(name: str, *args: Any, **settings: Any) -> Evaluation:
+    """The evaluation of one policy; an error names it."""
+    try:
+        return evaluate(*args, **settings)
+    except PolicyError as error:
+        raise PolicyError(f"{name}: {error}") from None
 
 
 def _value(found: Evaluation) -> float:

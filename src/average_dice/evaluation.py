@@ -63,7 +63,7 @@ ROWS_KEPT = 50_000  # on larger logs preparations are not kept for other methods
 LABELS = (PER_LOGGED_STEP, ALL_STEPS, TO_TRUNCATION)  # notes that are shown beside the name of the method, too
 OF_BEHAVIOUR = "Behaviour policy: "
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
-NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}no difference, because "
+NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}not compared: "
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Evaluation:
                 "discount": self.discount,
                 "estimand": self.estimand.value,
                 "horizon": self.horizon,
-                "definition": self._words.definition,
+                "definition": self._definition,
                 "seed": self.seed,
                 "dataset": self.dataset,
                 "estimates": [self._content(name, one) for name, one in self.estimates.items()],
@@ -178,6 +178,13 @@ class Evaluation:
         words = found.in_words(short, self._words.unit)
         sentence = f"{AGAINST_BEHAVIOUR}{words}, both by {self.judged} on the same bootstrap resamples"
         return {**asdict(found), "judgement": found.judgement, "sentence": sentence}
+
+    @property
+    def _definition(self) -> str:
+        """What the number is, with the horizon."""
+        if self.horizon is None:
+            return self._words.definition
+        return f"{self._words.definition} Only the rewards of the first {self.horizon} steps count."
 
     @property
     def _words(self) -> Words:
@@ -372,7 +379,7 @@ def _against_behaviour(
         # its interval needed no resamples
         replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=run.prepared)
     if replicates is None:
-        raise NotApplicable("it takes two episodes and two bootstrap resamples, trained ones for methods that train")
+        raise NotApplicable("this needs two episodes and two bootstrap resamples (--bootstrap, --bootstrap-trained)")
     behaviour, baselines = behaviour_value(method, problem, len(replicates), settings.seed, key=key)
     episodes = problem.dataset.num_episodes
     gain = difference(value, behaviour, replicates, baselines, settings.level, episodes)

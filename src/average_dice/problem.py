@@ -78,10 +78,13 @@ class Problem:
         if self.dataset.is_one_step:
             object.__setattr__(self, "discount", 0.0)
         if self.discount == 1 and self.is_truncated:
-            truncated = self.dataset.num_episodes - int(self.dataset.terminated.sum())
+            data = self.dataset
+            truncated = data.num_episodes - int(data.terminated.sum())
+            earliest = int(data.lengths[~data.terminated[data.starts + data.lengths - 1]].min())
             raise SettingError(
-                f"a discount of 1 needs episodes that terminate, and {truncated:,} of {self.dataset.num_episodes:,} "
-                "are truncated. Give a horizon that all of them reach, or a discount below 1."
+                f"a discount of 1 needs episodes that terminate, and {truncated:,} of {data.num_episodes:,} are "
+                f"truncated, the earliest after step {earliest}. Give a horizon of at most {earliest}, or a discount "
+                "below 1."
             )
 
     @property
@@ -324,7 +327,13 @@ class Problem:
 
     @staticmethod
     def up_to(dataset: LoggedDataset, policy: Policy | None, discount: float, horizon: int) -> "Problem":
-        """The value of the first `horizon` steps: the process terminates then, and the step is part of the state."""
+        """The value of the first `horizon` steps: the process terminates then, and the step is part of the state.
+
+        A horizon after which no logged episode goes on changes nothing.
+        """
+        ends_before = dataset.terminated.sum() == dataset.num_episodes and dataset.lengths.max() <= horizon
+        if horizon > 0 and ends_before:
+            return Problem(dataset, policy, discount)
         return Problem(dataset.up_to(horizon), None if policy is None else without_step(policy), discount)
 
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:

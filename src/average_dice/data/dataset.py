@@ -218,7 +218,8 @@ class LoggedDataset:
     def up_to(self, horizon: int) -> "LoggedDataset":
         """The log of a process that terminates after `horizon` steps. The step becomes the last observation.
 
-        Values up to a horizon depend on the steps that are left, so the step belongs to the state.
+        Values up to a horizon depend on the steps that are left, so the step belongs to the state. It is categorical:
+        values need not change evenly from step to step.
         """
         if horizon < 1:
             raise DatasetError(f"the horizon must be at least 1 step, not {horizon}.")
@@ -230,7 +231,7 @@ class LoggedDataset:
         columns["next_observation"] = np.column_stack([columns["next_observation"], step + 1])
         columns["terminated"] = columns["terminated"] | ends
         columns["truncated"] = columns["truncated"] & ~ends
-        return replace(self, **columns)
+        return replace(self, **columns, categorical=(*self.categorical, self.observation.shape[1]))
 
     @cached_property
     def sha256(self) -> str:

@@ -90,6 +90,9 @@ def settings_table(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The settings that reproduce the result."""
     unused = content["estimand"] == Estimand.ONE_STEP and content["discount"] > 0
     discount = f"{content['discount']:g}{', not used: every episode has one step' if unused else ''}"
-    rows = [("discount", discount), ("seed", str(content["seed"]))]
+    rows = [("discount", discount)]
+    if content["horizon"] is not None:
+        rows.append(("horizon", f"{content['horizon']} steps"))
+    rows.append(("seed", str(content["seed"])))
     rows += [(name, str(version)) for name, version in content["versions"].items()]
     return rows + ([("command", content["command"])] if content["command"] else [])

@@ -59,6 +59,12 @@ class TableTD:
         return self.states.logged * self.policy.shape[1] + self.problem.dataset.action
 
     @cached_property
+    def unlogged(self) -> float:
+        """π's mean probability, in the states of the rows, of actions that the log does not have in that state."""
+        logged = np.bincount(self.pair, minlength=self.policy.size).reshape(self.policy.shape) > 0
+        return float(np.mean((self.policy * ~logged).sum(axis=1)[self.states.logged]))
+
+    @cached_property
     def reward(self) -> Rows:
         """(1 − γ) r."""
         return self.problem.normaliser * self.problem.dataset.reward

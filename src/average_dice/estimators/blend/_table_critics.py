@@ -14,6 +14,7 @@ from average_dice.problem import Problem
 from average_dice.resampling import Resample
 
 SHARES = (1.0, 0.1)  # of the chosen strengths
+MOST_UNLOGGED = 0.1  # of π's actions in the states of the log, set by judgement
 LEAST = (0.5, 0.1)  # in rows: below one, so that a single row counts more than what it is drawn to
 
 
@@ -35,6 +36,11 @@ class TableCritics:
             return TableCritics(equations, (*shrunk, LEAST))
 
         return problem.once(TableCritics, make)
+
+    @property
+    def are_dense(self) -> bool:
+        """Whether the log has nearly all of π's actions in its states. Where one is missing, a table has μ's value."""
+        return self.equations.unlogged <= MOST_UNLOGGED
 
     def learn(self, resamples: Sequence[Resample]) -> list[list[ScoredCritic]]:
         """All tables of each resample."""

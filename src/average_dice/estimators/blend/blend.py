@@ -64,7 +64,7 @@ class Blend(Estimator):
     depends on time: one more set of features then includes the step.
     `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.
     `tables`: whether tables with shrinkage are further candidates, as critics (of discrete actions) and as a ratio.
-    None: where states repeat.
+    None: where states repeat, and tables as critics where the log has most of π's actions in these states.
     Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
     the value is that of the critics.
     """
@@ -93,6 +93,8 @@ class Blend(Estimator):
             return self._by_ratio_alone(problem, key, str(reason))
         by_table = self._uses_tables(problem)
         tables = TableCritics.of(problem) if by_table and problem.dataset.is_discrete else None
+        if tables is not None and self.tables is None and not tables.are_dense:
+            tables = None
         try:
             ratios: tuple[Prepared, ...] = (prepared_once(self.ratio, problem, key=key),)
             if by_table:
@@ -119,9 +121,12 @@ class Blend(Estimator):
         mean_critic: Critic,
         weightings: Sequence[Fit],
         notes: tuple[Note, ...],
-        num_tables: int,
+        with_tables: bool,
     ) -> Fit:
-        """The fit to a log, from its critics, of which the last are tables, and its ratios, if there are any."""
+        """The fit to a log, from its critics and its ratios, if there are any.
+
+        `with_tables`: whether the last critics are tables.
+        """
         weights = [one.weights for one in weightings if one.weights is not None]
         candidates = candidates_of(problem, critics, weights)
         full = np.array([candidate.full for candidate in candidates])
@@ -130,7 +135,7 @@ class Blend(Estimator):
         reference = _reference(errors, full)
         first = Reference(reference, self.overlap)
         references = [first]
-        if num_tables:
+        if with_tables:
             table = _least_shrunk(candidates)
             if first.bias(values, errors) @ table == 0:  # products of ratios do not contradict it
                 references.append(Reference(table, TABLE_OVERLAP))
@@ -167,7 +172,12 @@ class PreparedBlend(Prepared):
             learnt, mean_critic = self.critics.learn_log()
             (by_table,) = self._by_table([Resample.everything(self.problem)])
             return self.method.blend(
-                self.problem, [*learnt, *by_table], mean_critic, weightings, self._notes(weightings), len(by_table)
+                self.problem,
+                [*learnt, *by_table],
+                mean_critic,
+                weightings,
+                self._notes(weightings),
+                self.tables is not None,
             )
 
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
@@ -184,7 +194,7 @@ class PreparedBlend(Prepared):
                     mean_critic,
                     weightings,
                     self._notes(weightings),
-                    len(tables[place]),
+                    self.tables is not None,
                 )
             )
         return fits
