@@ -252,3 +252,10 @@ def test_doubts_are_said():
     assert ad.NoteCode.MASS_OFF in {note.code for note in notes}
     fine = ad.evaluate(log, MDP.policy, 0.9, bootstrap=0).recommended_estimate.notes
     assert ad.NoteCode.MASS_OFF not in {note.code for note in fine}
+
+
+def test_the_horizon_is_said():
+    found = ad.evaluate(MDP.sample(20, seed=0), MDP.policy, 0.9, horizon=2, bootstrap=0, estimators="wpdis")
+    said = "Only the rewards of the first 2 steps count."
+    assert said in found.to_dict()["definition"]
+    assert said in " ".join(str(found).split())

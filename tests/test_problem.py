@@ -199,3 +199,20 @@ def test_a_horizon_beyond_a_truncation_leaves_it():
     assert ad.Problem.up_to(mdp.exhaustive(4), mdp.policy, 0.9, 4).is_truncated
     with pytest.raises(ad.DatasetError, match="the horizon must be at least 1 step, not 0"):
         mdp.exhaustive(4).up_to(0)
+
+
+def test_a_horizon_after_which_no_episode_goes_on_changes_nothing():
+    log = early_termination().sample(20, seed=0)
+    longest = int(log.lengths.max())
+    assert ad.Problem.up_to(log, None, 1.0, longest).dataset is log
+    assert ad.Problem.up_to(log, None, 1.0, longest - 1).dataset is not log
+
+
+def test_the_step_of_a_horizon_is_categorical_and_the_policy_does_not_see_it():
+    mdp = tiny()
+    log = mdp.exhaustive(4)
+    problem = ad.Problem.up_to(log, mdp.policy, 0.9, 2)
+    assert problem.dataset.categorical == (2,)
+    rows = log.step < 2
+    np.testing.assert_array_equal(problem.dataset.observation[:, 2], log.step[rows])
+    np.testing.assert_array_equal(problem.target_log_prob, mdp.policy.log_prob(log.observation, log.action)[rows])

@@ -5,7 +5,7 @@
     shared + phases       φ(s), and cos(u(s) + v(a)) with uniform phases for the deviations
     random codes          φ(s) ⊗ (1, two random numbers for each action): low rank
 
-All have the same number of features, the same kernel of states and the same ridge (the best of four for each).
+All have the same number of features, the same kernel of states and the same ridge (the best of five for each).
 Prints the root mean squared error of q over π, relative to the standard deviation of the true q, and that of the
 estimate of E_π[q], and writes the table of docs/spaces.md. Run it with `python tools/action_features.py` (minutes).
 """

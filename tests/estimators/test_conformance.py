@@ -99,9 +99,10 @@ def test_closed_forms_serve_real_spaces(name, mdp_name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mdp_name", [name for name in REAL_SPACES if name != "many actions"])  # it takes minutes
+@pytest.mark.parametrize("mdp_name", [name for name in REAL_SPACES if name != "many actions"])
 @pytest.mark.parametrize("name", [name for name in TRAINED if name not in SAME_CODE])
 def test_trained_methods_serve_real_spaces(name, mdp_name):
+    """Without forty actions: there, after the steps of a test, sr-dice is 9 % off, and best-dice takes two minutes."""
     check_real_space(TRAINED[name].method, mdp_name, relative_tolerance=0.06)
 
 

@@ -51,10 +51,15 @@ def test_without_any_error_all_is_well():
 
 
 def test_a_second_reference_shows_what_the_first_is_too_noisy_for():
-    """The first reference explains any distance by chance; the second is precise, and far from the precise estimate."""
+    """Independent errors, so weights are proportional to 1 / (variance + bias²).
+
+    The first reference explains any distance by chance. The second is precise, and far from the second estimate.
+    """
     values, errors = np.array([0.0, 0.5, 1.0]), np.diag([9.0, 0.1, 0.2])
     noisy, precise = Reference(np.eye(3)[0], 2.0), Reference(np.eye(3)[2], 1.0)
-    assert mix(values, errors, [noisy]).weights[1] > 0.7
-    found = mix(values, errors, [noisy, precise])
-    assert found.bias[1][1] == pytest.approx(-(0.5 - np.hypot(0.1, 0.2)))
-    assert found.weights[2] > 0.6
+    alone = 1 / np.array([81.0, 0.01, 0.04])
+    np.testing.assert_allclose(mix(values, errors, [noisy]).weights, alone / alone.sum(), atol=1e-5)
+    found, bias = mix(values, errors, [noisy, precise]), -(0.5 - np.hypot(0.1, 0.2))
+    np.testing.assert_allclose(found.bias, [[0, 0, 0], [0, bias, 0]], atol=1e-12)
+    both = 1 / np.array([81.0, 0.01 + bias**2, 0.04])
+    np.testing.assert_allclose(found.weights, both / both.sum(), atol=1e-5)

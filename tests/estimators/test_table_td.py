@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import average_dice as ad
 from average_dice.estimators._shared.table_td import TableTD
 from average_dice.features.repeated_states import RepeatedStates
 from average_dice.problem import Problem
@@ -52,6 +53,20 @@ def test_the_solution_is_the_limit_of_fitted_q_iteration(discount):
     ]
     np.testing.assert_allclose(found.values[order], v, rtol=1e-9)
     assert found.values[-1] == pytest.approx(whole, rel=1e-9)
+
+
+def test_the_share_of_actions_that_are_not_logged():
+    """State 0 has three rows, all with action 0; state 1 has both. π's 0.3 of action 1 counts in three rows of five."""
+    log = ad.LoggedDataset.from_arrays(
+        observation=np.eye(2)[[0, 0, 0, 1, 1]],
+        action=[0, 0, 0, 0, 1],
+        reward=np.zeros(5),
+        next_observation=np.zeros((5, 2)),
+        terminated=np.ones(5, bool),
+        episode=np.arange(5),
+    )
+    policy = ad.CategoricalPolicy(lambda observations: np.log(np.tile([0.7, 0.3], (len(observations), 1))))
+    assert TableTD.of(Problem(log, policy, 0.0)).unlogged == pytest.approx(0.3 * 3 / 5)
 
 
 def test_an_unknown_state_has_the_mean_of_all_targets():
