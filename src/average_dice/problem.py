@@ -321,6 +321,7 @@ class Problem:
             target_log_prob=certain,
             action_mask=None,
             action_features=None,
+            names=replace(data.names, actions=()),
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
@@ -355,7 +356,7 @@ class Problem:
 
     def place(self, row: int) -> str:
         """The episode and step of a row, for messages."""
-        return f"episode {self.dataset.episode[row]}, step {self.dataset.step[row]}"
+        return self.dataset.place(row)
 
 
 def log_power(base: float, exponent: int | np.ndarray) -> Any:

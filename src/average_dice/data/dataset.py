@@ -14,7 +14,9 @@ from average_dice.data.action_features import as_action_features
 from average_dice.data.categories import advice, as_categorical, check_categorical, looks_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED, as_columns
 from average_dice.data.encoding import Encoding
-from average_dice.data.validation import check
+from average_dice.data.extra import as_extra
+from average_dice.data.names import EPISODE_NAME, Names
+from average_dice.data.validation import check, place_of
 from average_dice.errors import DatasetError
 
 
@@ -33,6 +35,9 @@ class LoggedDataset:
     - `metadata`: where the log comes from; JSON values, not part of the content hash.
     - `categorical`: indices of observation columns whose numbers are codes of categories.
     - `action_features`: numbers that describe the discrete actions, one row for each; None if there are none.
+    - `names`: what columns, actions and codes are called.
+    - `extra`: other columns by name, numbers or texts, such as a second reward or the site of a patient; not part of
+      the content hash. `episode_name`, if there is one, is the user's own identifier of the episode.
     """
 
     episode: Int[np.ndarray, " transition"]
@@ -49,6 +54,8 @@ class LoggedDataset:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     categorical: tuple[int, ...] = ()
     action_features: Float[np.ndarray, "choice feature"] | None = None
+    names: Names = Names()
+    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -58,7 +65,8 @@ class LoggedDataset:
         columns = as_columns({name: getattr(self, name) for name in (*REQUIRED, *OPTIONAL)})
         order = np.lexsort((columns["step"], columns["episode"]))
         columns = {name: values[order] for name, values in columns.items()}
-        check(columns)
+        extra = {name: values[order] for name, values in as_extra(self.extra, len(order)).items()}
+        check(columns | {name: values for name, values in extra.items() if name == EPISODE_NAME})
         for name, values in columns.items():
             values.flags.writeable = False
             object.__setattr__(self, name, values)
@@ -68,6 +76,10 @@ class LoggedDataset:
             features = as_action_features(self.action_features, columns["action"])
             features.flags.writeable = False
             object.__setattr__(self, "action_features", features)
+        self.names.check(columns["observation"], columns["action"])
+        for values in extra.values():
+            values.flags.writeable = False
+        object.__setattr__(self, "extra", extra)
 
     @staticmethod
     def from_columns(
@@ -76,12 +88,15 @@ class LoggedDataset:
         *,
         categorical: Sequence[int] = (),
         action_features: Any = None,
+        names: Names | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> "LoggedDataset":
         """A log from its columns by name, each an array or a list."""
         given: dict[str, Any] = {**as_columns(columns), "categorical": as_categorical(categorical)}
         if action_features is not None:
             given["action_features"] = as_action_features(action_features, given["action"])
-        return LoggedDataset(**given, metadata=metadata or {})
+        given["extra"] = as_extra(extra or {}, len(given["episode"]))
+        return LoggedDataset(**given, metadata=metadata or {}, names=names or Names())
 
     @staticmethod
     def from_arrays(
@@ -101,6 +116,8 @@ class LoggedDataset:
         metadata: Mapping[str, Any] | None = None,
         categorical: Sequence[int] = (),
         action_features: Any = None,
+        names: Names | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> "LoggedDataset":
         """A log from arrays or lists, with an episode number for each row or with the last rows of episodes.
 
@@ -110,6 +127,7 @@ class LoggedDataset:
         - `truncated`: if left out, an episode that is not terminated is truncated on its last row.
         - `categorical`: indices of observation columns whose numbers are codes of categories.
         - `action_features`: for discrete actions, one row of numbers for each action; similar actions share values.
+        - `names`: what columns, actions and codes are called. `extra`: other columns, such as a second reward.
 
         >>> log = LoggedDataset.from_arrays(
         ...     observation=[[0.0], [1.0], [0.0]], action=[1, 0, 0], reward=[0.0, 1.0, 0.0],
@@ -145,7 +163,9 @@ class LoggedDataset:
             "target_log_prob": target_log_prob,
             "action_mask": action_mask,
         }
-        return LoggedDataset.from_columns(columns, metadata, categorical=categorical, action_features=action_features)
+        return LoggedDataset.from_columns(
+            columns, metadata, categorical=categorical, action_features=action_features, names=names, extra=extra
+        )
 
     @property
     def num_transitions(self) -> int:
@@ -211,8 +231,9 @@ class LoggedDataset:
             if column is not None:
                 column.flags.writeable = False
             object.__setattr__(selected, name, column)
-        for name in ("metadata", "categorical", "action_features", "encoding"):
+        for name in ("metadata", "categorical", "action_features", "encoding", "names"):
             object.__setattr__(selected, name, getattr(self, name))
+        object.__setattr__(selected, "extra", {name: values[rows] for name, values in self.extra.items()})
         return selected
 
     def up_to(self, horizon: int) -> "LoggedDataset":
@@ -231,7 +252,18 @@ class LoggedDataset:
         columns["next_observation"] = np.column_stack([columns["next_observation"], step + 1])
         columns["terminated"] = columns["terminated"] | ends
         columns["truncated"] = columns["truncated"] & ~ends
-        return replace(self, **columns, categorical=(*self.categorical, self.observation.shape[1]))
+        observed = self.names.observations
+        return replace(
+            self,
+            **columns,
+            categorical=(*self.categorical, self.observation.shape[1]),
+            names=replace(self.names, observations=(*observed, "step") if observed else ()),
+            extra={name: values[rows] for name, values in self.extra.items()},
+        )
+
+    def place(self, row: int) -> str:
+        """The episode and step of a row, for messages."""
+        return place_of(self.episode, self.step, self.extra.get(EPISODE_NAME), row)
 
     @cached_property
     def sha256(self) -> str:

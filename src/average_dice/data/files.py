@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
+from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.errors import DatasetError
 from average_dice.files import written_whole
 
@@ -20,26 +21,35 @@ METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in 
 
 # What is declared about the columns, as JSON under keys of their own.
 DECLARED = {"categorical": "average_dice.categorical", "action_features": "average_dice.action_features"}
+NAMES = "average_dice.names"
 
 Raw = dict[str, Any]
+Reader = Callable[[Path, Sequence[str]], tuple[Raw, Mapping[str, Any]]]  # of a file, with these extra columns
 
 
 def read_dataset(
-    *paths: str | Path, categorical: Sequence[int] | None = None, action_features: Any = None
+    *paths: str | Path,
+    categorical: Sequence[int] | None = None,
+    action_features: Any = None,
+    extra: Sequence[str] = (),
 ) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
     Files are `.parquet` or `.npz`. Parts are joined before they are checked, so an episode may span several files.
     `categorical` (indices of observation columns that hold codes) and `action_features` replace those of the files.
+    `extra`: names of other columns to read, such as a second reward.
 
     >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
     >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
     """
     if not paths:
         raise DatasetError("no file given. Give at least one .parquet or .npz file.")
-    parts = [_reader(Path(path))(Path(path)) for path in paths]
+    parts = [_reader(Path(path))(Path(path), extra) for path in paths]
     try:
-        columns = _joined([columns for columns, _ in parts], paths)
+        columns = _joined([columns for columns, _ in parts], paths, (*REQUIRED, *OPTIONAL))
+        others = _joined([columns for columns, _ in parts], paths, (*extra, EPISODE_NAME))
+        if absent := [name for name in extra if others[name] is None]:
+            raise DatasetError(f"no column {', '.join(absent)}. Check the name.")
         given = {"categorical": categorical, "action_features": action_features}
         declared = {
             name: _agreed(name, [columns.get(key) for columns, _ in parts], paths)
@@ -48,7 +58,13 @@ def read_dataset(
             for name, key in DECLARED.items()
         }
         declared["categorical"] = () if declared["categorical"] is None else declared["categorical"]
-        return LoggedDataset.from_columns(columns, _joined_metadata([metadata for _, metadata in parts]), **declared)
+        return LoggedDataset.from_columns(
+            columns,
+            _joined_metadata([metadata for _, metadata in parts]),
+            names=_agreed("names", [columns.get(NAMES) for columns, _ in parts], paths),
+            extra={name: values for name, values in others.items() if values is not None},
+            **declared,
+        )
     except DatasetError as error:
         raise DatasetError(*(f"{', '.join(map(str, paths))}: {text}" for text in error.problems)) from None
 
@@ -66,7 +82,7 @@ def check_suffix(path: str | Path) -> None:
         raise DatasetError(f"{path}: unknown kind of file. Name it .parquet or .npz.")
 
 
-def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
+def _reader(path: Path) -> Reader:
     if path.suffix not in READERS:
         raise DatasetError(f"{path}: unknown kind of file. Give a .parquet or .npz file.")
     if not path.is_file():
@@ -76,11 +92,11 @@ def _reader(path: Path) -> Callable[[Path], tuple[Raw, Mapping[str, Any]]]:
     return READERS[path.suffix]
 
 
-def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
+def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
     try:
         # Reads the known columns only: extension types and nested data of other columns are never read.
         file = pq.ParquetFile(path)
-        names = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
+        names = [name for name in (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra) if name in file.schema_arrow.names]
         table = file.read(columns=names)
         stored = file.schema_arrow.metadata or {}
         text = stored.get(METADATA.encode(), b"{}")
@@ -89,7 +105,11 @@ def _read_parquet(path: Path) -> tuple[Raw, Mapping[str, Any]]:
     try:
         if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
             raise DatasetError(f"column {', '.join(repeated)} occurs more than once. Keep one of each name.")
-        declared = {key: _declared(key, stored[key.encode()]) for key in DECLARED.values() if key.encode() in stored}
+        declared: Raw = {
+            key: _declared(key, stored[key.encode()]) for key in DECLARED.values() if key.encode() in stored
+        }
+        if NAMES.encode() in stored:
+            declared[NAMES] = Names.from_json(stored[NAMES.encode()])
         return {name: _from_arrow(name, table) for name in table.column_names} | declared, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -122,6 +142,8 @@ def _to_store(dataset: LoggedDataset) -> dict[str, str]:
         stored[DECLARED["categorical"]] = json.dumps(list(dataset.categorical))
     if dataset.action_features is not None:
         stored[DECLARED["action_features"]] = json.dumps(dataset.action_features.tolist())
+    if dataset.names != Names():
+        stored[NAMES] = dataset.names.to_json()
     return stored
 
 
@@ -154,17 +176,20 @@ def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
     return f"{where}: {name} is missing (null). Fill it in, or remove the whole episode."
 
 
-def _read_npz(path: Path) -> tuple[Raw, Mapping[str, Any]]:
+def _read_npz(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
     if not zipfile.is_zipfile(path):
         raise DatasetError(f"{path}: not a NumPy archive. Write it with write_dataset, or with numpy.savez.")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            raw = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
+            wanted = (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra)
+            raw: Raw = {name: archive[name] for name in wanted if name in archive.files}
             text = str(archive[METADATA]) if METADATA in archive.files else "{}"
-            stored = {key: str(archive[key]) for key in DECLARED.values() if key in archive.files}
+            stored = {key: str(archive[key]) for key in (*DECLARED.values(), NAMES) if key in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
     try:
+        if NAMES in stored:
+            raw[NAMES] = Names.from_json(stored.pop(NAMES))
         return raw | {key: _declared(key, found) for key, found in stored.items()}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -175,6 +200,7 @@ def _write_parquet(dataset: LoggedDataset, path: Path) -> None:
     for name in (*REQUIRED, *OPTIONAL):
         if (values := getattr(dataset, name)) is not None:
             arrays[name] = _to_arrow(values)
+    arrays |= {name: pa.array(values) for name, values in dataset.extra.items()}
     table = pa.table(arrays).replace_schema_metadata(_to_store(dataset))
     pq.write_table(table, path, compression="zstd")
 
@@ -194,23 +220,24 @@ def _to_arrow(values: np.ndarray) -> pa.Array:
 def _write_npz(dataset: LoggedDataset, path: Path) -> None:
     arrays = {name: getattr(dataset, name) for name in (*REQUIRED, *OPTIONAL)}
     arrays = {name: values for name, values in arrays.items() if values is not None}
+    arrays |= {name: values.astype(str) if values.dtype == object else values for name, values in dataset.extra.items()}
     arrays |= {key: np.array(text) for key, text in _to_store(dataset).items()}
     with path.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-READERS: dict[str, Callable[[Path], tuple[Raw, Mapping[str, Any]]]] = {
+READERS: dict[str, Reader] = {
     ".parquet": _read_parquet,
     ".npz": _read_npz,
 }
 WRITERS: dict[str, Callable[[LoggedDataset, Path], None]] = {".parquet": _write_parquet, ".npz": _write_npz}
 
 
-def _joined(parts: list[Raw], paths: tuple[str | Path, ...]) -> Raw:
+def _joined(parts: list[Raw], paths: tuple[str | Path, ...], names: Sequence[str]) -> Raw:
     if len(parts) == 1:
-        return {name: parts[0].get(name) for name in (*REQUIRED, *OPTIONAL)}
+        return {name: parts[0].get(name) for name in names}
     joined: Raw = {}
-    for name in (*REQUIRED, *OPTIONAL):
+    for name in names:
         values: list[Any] = [part.get(name) for part in parts]
         absent = [str(path) for path, value in zip(paths, values, strict=True) if value is None]
         if absent and len(absent) < len(parts):

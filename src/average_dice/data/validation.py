@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from average_dice.data.columns import Columns
+from average_dice.data.names import EPISODE_NAME
 from average_dice.errors import DatasetError
 
 # Relative difference of next_observation from the observation of the next row that still counts as equal: a round trip
@@ -201,4 +202,10 @@ def _report(columns: Columns, wrong: Any, say: Callable[[int], str]) -> Iterator
         row = int(wrong.argmax())
         more = int(wrong.sum()) - 1
         others = f" ({more:,} more like it)" if more else ""
-        yield f"episode {columns['episode'][row]}, step {columns['step'][row]}: {say(row)}.{others}"
+        place = place_of(columns["episode"], columns["step"], columns.get(EPISODE_NAME), row)
+        yield f"{place}: {say(row)}.{others}"
+
+
+def place_of(episode: np.ndarray, step: np.ndarray, names: np.ndarray | None, row: int) -> str:
+    """The episode, by its name if it has one, and the step of a row."""
+    return f"episode {episode[row] if names is None else names[row]}, step {step[row]}"

@@ -46,7 +46,7 @@ class ForbiddenActions:
             row, number = int(wrong.argmax()), int(wrong.sum())
             draw = int(on_forbidden[row].argmax())
             raise PolicyError(
-                f"episode {data.episode[row]}, step {data.step[row]}: the policy takes action {actions[row, draw]} "
+                f"{data.place(row)}: the policy takes action {data.names.action(int(actions[row, draw]))} "
                 f"with probability {on_forbidden[row, draw]:.3g}, but action_mask forbids it. In all, it takes "
                 f"forbidden actions in {number:,} of {data.num_transitions:,} rows. Give them probability 0 in the "
                 "policy, for example by logits of −inf, or correct the mask."
