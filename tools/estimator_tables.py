@@ -38,6 +38,7 @@ ON_TRUNCATED_LOGS = {
     "truncated": "the part before truncation",
     "flow": "that part, flow-normalised",
     "held": "that part, the last steps weighted up",
+    "other": "not J",
 }
 
 

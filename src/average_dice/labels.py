@@ -52,6 +52,24 @@ def over_mean_at_step(problem: Problem, log_product: Rows) -> Rows:
     return np.where(possible, log_product - np.where(possible, log_mean, 0.0), -np.inf)
 
 
+def reversed_products(problem: Problem) -> Rows:
+    """log ∏_{k≥t−1} ρ_k to the end of the episode, and 0 at t = 0, as in the authors' released code.
+
+    It is not the product of the ratios *before* the state, so its mean is not the density ratio.
+    """
+    data = problem.dataset
+    log_product = np.zeros(data.num_transitions)
+    for start, length in zip(data.starts, data.lengths, strict=True):
+        reversed_sum = np.cumsum(problem.log_ratio[start : start + length][::-1])[::-1]
+        log_product[start + 1 : start + length] = reversed_sum[:-1]
+    return log_product
+
+
+def discount_alone(problem: Problem, log_product: Rows) -> Rows:
+    """log of γᵗ, also where episodes are truncated at different lengths."""
+    return problem.log_discount
+
+
 def as_logged(problem: Problem, log_product: Rows) -> Rows:
     """log of γᵗ over the uncensored share. Rewards after the last truncation are ignored."""
     return problem.log_discount - problem.log_uncensored

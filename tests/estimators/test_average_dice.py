@@ -65,17 +65,8 @@ def test_without_noise_flow_normalisation_is_exact(mdp):
     assert fit.value == pytest.approx(mdp.flow_normalised_value, rel=1e-12)
 
 
-def suffix(problem: ad.Problem) -> np.ndarray:
-    """The mistake of public code: (1, ρ₀, …, ρ_{H−2}) multiplied up from the end instead of from the beginning."""
-    first = problem.dataset.step == 0
-    shifted = np.where(first, 0.0, np.roll(problem.log_ratio, 1))
-    ends = problem.dataset.starts + problem.dataset.lengths
-    totals = np.cumsum(shifted)
-    return np.repeat(totals[ends - 1], problem.dataset.lengths) - totals + shifted
-
-
 def limit_of_suffix(mdp: ExactMDP) -> np.ndarray:
-    """What it tends to: E[ρ_{t−1} ⋯ ρ_{H−2} | s_t] = E[ρ_{t−1} | s_t], so one step of π after t − 1 steps of μ."""
+    """What the released label tends to: E[ρ_{t−1} ⋯ ρ_{H−1} | s_t] = E[ρ_{t−1} | s_t]: t − 1 steps of μ, one of π."""
     visits = mdp.visits(mdp.behaviour, mdp.truncation)
     moved = np.vstack([visits[0], visits[:-1] @ mdp.step_matrix(mdp.target)])
     return (1 - mdp.discount) * mdp.discount ** np.arange(mdp.truncation) @ moved
@@ -83,7 +74,7 @@ def limit_of_suffix(mdp: ExactMDP) -> np.ndarray:
 
 def test_the_sticky_chain_separates_prefix_from_suffix():
     mdp, problem = SHORT_CHAIN, every(SHORT_CHAIN)
-    fit = ad.AverageDICE(Table(), suffix, as_logged, ratio_on_state, value=plain_value).fit(problem, key=KEY)
+    fit = replace(ad.AverageDICE.released(), model=Table()).fit(problem, key=KEY)
     wrong = limit_of_suffix(mdp) / mdp.logged
     np.testing.assert_allclose(fit.ratio(states(mdp)), wrong, rtol=1e-12)
     assert np.abs(wrong / mdp.ratio_to_truncation - 1).max() > 0.1

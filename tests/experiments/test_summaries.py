@@ -44,7 +44,7 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path):
 
 
 def test_every_experiment_has_a_name_and_a_line_of_help():
-    assert list(EXPERIMENTS) == ["main", "robustness", "tuning", "ablation", "trust"]
+    assert list(EXPERIMENTS) == ["main", "released", "robustness", "tuning", "ablation", "trust"]
     assert list(ANALYSES) == [*EXPERIMENTS, "claims", "comparison"]
     for name, one in ANALYSES.items():
         assert find_analysis(name) is one

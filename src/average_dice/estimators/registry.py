@@ -33,8 +33,8 @@ THOMAS = "Thomas & Brunskill 2016"
 UEHARA = "Uehara et al. 2020"
 
 # What a method estimates on a truncated log: all of J; the part before truncation; that part, normalised by the flow;
-# or that part with the weight after truncation put on the last steps.
-Estimates = Literal["whole", "truncated", "flow", "held"]
+# that part with the weight after truncation put on the last steps; or something else than J.
+Estimates = Literal["whole", "truncated", "flow", "held", "other"]
 
 BASELINE = "baseline"  # the family of methods that estimate what the behaviour policy earns
 
@@ -94,6 +94,9 @@ REGISTRY: dict[str, Entry] = {
     ),
     "average-dice-paper": Entry(
         AverageDICE.paper, "ratio", "π, μ", "w(s), network", CHE, "#d62728", estimates="truncated"
+    ),
+    "average-dice-released": Entry(
+        AverageDICE.released, "ratio", "π, μ", "w(s), network", f"code of {CHE}", "#f4a3a3", estimates="other"
     ),
     "average-dice-neural": Entry(
         AverageDICE.neural, "ratio", "π, μ", "v(s, t), network", "ours", "#8c1515", estimates="held"

@@ -17,17 +17,27 @@ Row = dict[str, Any]  # what is stored of one fit; `store.SCHEMA` has the column
 
 @dataclass(frozen=True)
 class Setting:
-    """How a log is collected, and the discount at which the policy is evaluated."""
+    """How a log is collected, and the discount at which the policy is evaluated.
+
+    `only_full`: episodes that end before `max_steps` are thrown away.
+    """
 
     discount: float
     transitions: int
     max_steps: int
     noise: float
+    only_full: bool = False
 
     @staticmethod
     def of(task: Task) -> "Setting":
         """The setting of the main experiment."""
         return Setting(DISCOUNT, transitions=4_000, max_steps=100, noise=task.noise)
+
+    @staticmethod
+    def as_released(task: Task) -> "Setting":
+        """The collection of the authors' released code: only full episodes, and standard deviations doubled."""
+        noise = task.noise if task.discrete else 4.0  # a factor on the variance
+        return replace(Setting.of(task), noise=noise, only_full=True)
 
 
 def settings_along(axes: Collection[str], task: Task) -> list[Setting]:
@@ -74,7 +84,10 @@ class Job:
     @property
     def key(self) -> str:
         """A name that is unique to the job."""
-        content = json.dumps(asdict(self), sort_keys=True)
+        described = asdict(self)
+        if not self.setting.only_full:
+            del described["setting"]["only_full"]  # added later: the keys of stored results stay
+        content = json.dumps(described, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def each(self) -> list["Job"]:

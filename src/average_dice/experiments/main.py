@@ -60,6 +60,25 @@ class Main(Experiment[MainPlan]):
         return {"main": error_against_steps(self.results(directory))}
 
 
+@dataclass(frozen=True)
+class ReleasedPlan(MainPlan):
+    """The same sizes on other logs."""
+
+    def settings(self, task: Task) -> list[Setting]:
+        return [Setting.as_released(task)]
+
+
+class Released(Main):
+    """The main experiment on logs collected as by the authors' released code."""
+
+    name = "released"
+    description = "The same on logs as the authors' released code collects them: full episodes, twice the deviation."
+    plan_type = ReleasedPlan
+
+    def figures(self, directory: Path) -> "dict[str, Figure]":
+        return {"released": error_against_steps(self.results(directory))}
+
+
 def jobs_of_every_method(experiment: Experiment[Any], plan: MainPlan) -> Iterator[Job]:
     """For each log, one job for all closed forms, and one for each method that trains."""
     closed = tuple(planned(name) for name in plan.estimators if not REGISTRY[name].make().trains)
@@ -104,3 +123,4 @@ def error_against_steps(rows: list[Row]) -> "Figure":
 
 
 MAIN = Main()
+RELEASED = Released()

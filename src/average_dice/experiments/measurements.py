@@ -29,7 +29,7 @@ BOOTSTRAP = "bootstrap"  # an option of any method: the number of resamples, if 
 def run(job: Job) -> list[Row]:
     """The rows of a job, one for each method and seed. The same job gives the same rows, except for the seconds."""
     setting = job.setting
-    log = log_of(job.task, setting.transitions, setting.max_steps, setting.noise, job.log)
+    log = log_of(job.task, setting.transitions, setting.max_steps, setting.noise, job.log, setting.only_full)
     problem = Problem(log, target_policy(job.task), setting.discount)
     truth, truth_error = true_value(job.task, setting.discount)
     keys = [jax.random.fold_in(jax.random.key(seed), job.log) for seed in range(job.num_seeds)]
@@ -110,7 +110,9 @@ def _stored_notes(notes: Sequence[Note]) -> Row:
 
 
 @lru_cache(maxsize=2)  # consecutive jobs often share a log
-def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) -> LoggedDataset:
+def log_of(
+    task: str, transitions: int, max_steps: int, noise: float, log: int, only_full: bool = False
+) -> LoggedDataset:
     """The log with this number as its seed."""
     return collect(
         find_task(task),
@@ -120,6 +122,7 @@ def log_of(task: str, transitions: int, max_steps: int, noise: float, log: int) 
         noise=noise,
         seed=log,
         make_envs=fastest_envs(),
+        only_full=only_full,
     )
 
 

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from average_dice.experiments.jobs import Row, Setting
+from average_dice.experiments.jobs import AXES, Row, Setting
 from average_dice.tasks import TASKS, find_task
 
 RELATIVE_FLOOR = 1e-3  # of |J|: smaller errors count as this in ratios, because the truth is not more precise
@@ -72,7 +72,7 @@ def beside(rows: Iterable[Row], axis: str) -> list[Row]:
     found = []
     for row in rows:
         middle = asdict(Setting.of(find_task(row["task"])))
-        if all(row[name] == value for name, value in middle.items() if name != axis):
+        if all(row[name] == middle[name] for name in AXES if name != axis):
             found.append(row)
     return found
 

@@ -6,6 +6,7 @@ from average_dice.models.learning_curves import History
 from average_dice.models.linear import IncrementalLinear, Linear
 from average_dice.models.mlp_regression import MLPRegression
 from average_dice.models.regression import Fitted, PreparedModel, RatioModel, Regression, Resampled
+from average_dice.models.released_regression import ReleasedRegression
 from average_dice.models.table import ShrunkTable, Table
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PreparedModel",
     "RatioModel",
     "Regression",
+    "ReleasedRegression",
     "Resampled",
     "ShrunkTable",
     "Table",

@@ -30,7 +30,7 @@ from average_dice.models.regression import (
     RowValues,
     ValueOf,
 )
-from average_dice.models.training import Sample, Schedule, begin, train
+from average_dice.models.training import Sample, Schedule, UpdateStep, begin, train
 from average_dice.problem import Problem
 
 # Larger targets are divided by a common unit first, so that their squares fit into float32 (3e38).
@@ -100,7 +100,7 @@ class MLPRegression(RatioModel):
         }
         settings = {"ridge": self.ridge, "mass_weight": self.mass_weight, "dual_rate": self.dual_rate}
         num_inputs = columns["x"].shape[1]
-        networks, batch_keys = begin(lambda key: MLP(num_inputs, self.hidden, key=key), keys)
+        networks, batch_keys = begin(lambda key: self.network(num_inputs, key), keys)
         curves = LearningCurves()
         best = Best(self.patience)
         stops = any(one.left_out.any() for one in scaled)
@@ -112,15 +112,15 @@ class MLPRegression(RatioModel):
 
         def record(step: int, networks: MLP, memory: Memory) -> bool:
             rows = on_rows(networks)
-            penalties = 0.5 * self.ridge * np.asarray(_square_norms(networks), np.float64)
-            losses = [self._loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
+            penalties = self.ridge * np.asarray(self.penalties(networks), np.float64)
+            losses = [self.loss(one.regression, f) for one, f in zip(scaled, rows, strict=True)] + penalties
             curves.add(step, np.array([value_of(f) for value_of, f in zip(values_of, rows, strict=True)]), losses)
             if not stops:
                 return False
             return best.offer(networks, np.array([one.held_out_error(f) for one, f in zip(scaled, rows, strict=True)]))
 
         networks, memory = train(
-            update_step,
+            self.update_step,
             networks,
             memory,
             (columns,),
@@ -145,7 +145,20 @@ class MLPRegression(RatioModel):
         found = zip(scaled, on_rows(networks), strict=True)
         return [fitted(copy, one, rows) for copy, (one, rows) in enumerate(found)]
 
-    def _loss(self, regression: Regression, f: RowValues) -> float:
+    @property
+    def update_step(self) -> UpdateStep:
+        """The gradient step of the loss."""
+        return update_step
+
+    def network(self, num_inputs: int, key: jax.Array) -> MLP:
+        """The network before its training."""
+        return MLP(num_inputs, self.hidden, key=key)
+
+    def penalties(self, networks: MLP) -> Float[Array, " copy"]:
+        """½ ‖θ‖² of each network."""
+        return _square_norms(networks) / 2
+
+    def loss(self, regression: Regression, f: RowValues) -> float:
         """The loss on the whole log with the dual variable at its maximum, without the penalty on θ."""
         missing = np.mean(regression.mass * f) - regression.mass_goal
         errors = (f - regression.targets) ** 2

@@ -23,6 +23,7 @@ from average_dice.progress import report
 from average_dice.tasks.rollouts import MakeEnvs, Step, roll_out
 from average_dice.tasks.task import NetworkPolicy, Task
 
+RAREST = 2_000  # episodes for one that is kept: with fewer, a log would take hours
 LARGEST_BATCH = 64  # environments at a time: with more, most would wait for the slowest
 NEGLIGIBLE = 1e-4  # true values ignore steps whose discount γᵗ is below this,
 LEAST_HORIZON = 1_000  # but use at least this many steps: by then γᵗ is negligible for all γ up to 0.99
@@ -38,8 +39,13 @@ def collect(
     seed: int,
     make_envs: MakeEnvs,
     policy_name: str = "shipped",
+    only_full: bool = False,
 ) -> LoggedDataset:
-    """The first whole episodes with at least `num_transitions` in total, each truncated after `max_steps`."""
+    """The first whole episodes with at least `num_transitions` in total, each truncated after `max_steps`.
+
+    `only_full`: episodes that end before `max_steps` are thrown away, as in the authors' released code. This conditions
+    on survival, and is here only to reproduce it.
+    """
     if num_transitions < 1 or max_steps < 1:
         raise SettingError(
             f"a log needs at least one transition and one step an episode, not {num_transitions} and {max_steps}."
@@ -49,17 +55,22 @@ def collect(
     steps: list[Step] = []
     lengths: dict[int, int] = {}  # of finished episodes
     found = num_episodes = 0  # transitions and number of the episodes 0, 1, 2, … before the first unfinished one
+    wanted: list[int] = []  # of these episodes
     for step in roll_out(task, behaviour, num_envs=num_envs, max_steps=max_steps, seed=seed, make_envs=make_envs):
         steps.append(step)
         for slot in np.flatnonzero(step.live & (step.terminated | step.truncated)):
             lengths[int(step.episode[slot])] = int(step.step[slot]) + 1
         while found < num_transitions and num_episodes in lengths:
-            found += lengths[num_episodes]
+            if lengths[num_episodes] == max_steps or not only_full:
+                found += lengths[num_episodes]
+                wanted.append(num_episodes)
             num_episodes += 1
+        if num_episodes > RAREST * (len(wanted) + 1):
+            raise SettingError(f"{len(wanted)} of {num_episodes} episodes reach step {max_steps}. Ask for fewer steps.")
         report(min(found, num_transitions), num_transitions)
         if found >= num_transitions:
             break
-    kept = np.array([step.live & (step.episode < num_episodes) for step in steps])
+    kept = np.array([step.live & np.isin(step.episode, wanted) for step in steps])
 
     def column(name: str) -> np.ndarray:
         return np.array([getattr(step, name) for step in steps])[kept]
@@ -83,6 +94,7 @@ def collect(
             "transitions": num_transitions,
             "max_steps": max_steps,
             "seed": seed,
+            **({"only_full": True} if only_full else {}),
             "simulator": make_envs.__name__.removesuffix("_envs"),
             "versions": {"average-dice": version("average-dice"), **simulator_versions(make_envs)},
         },

@@ -26,6 +26,7 @@ from average_dice.estimators.base import Estimator, Prepared, with_options
 from average_dice.estimators.ratio.targets import (
     TargetRule,
     label_on_state,
+    label_on_state_by_longest,
     product_on_state_and_step,
     ratio_on_state,
     weighted_product_on_state_and_step,
@@ -40,7 +41,16 @@ from average_dice.estimators.value_rules import (
     rescaled,
     unit_mass,
 )
-from average_dice.labels import Completion, HeldAtTruncation, LabelRule, as_logged, plain, self_normalised
+from average_dice.labels import (
+    Completion,
+    HeldAtTruncation,
+    LabelRule,
+    as_logged,
+    discount_alone,
+    plain,
+    reversed_products,
+    self_normalised,
+)
 from average_dice.models import (
     Fitted,
     FourierFeatures,
@@ -51,6 +61,7 @@ from average_dice.models import (
     PreparedModel,
     RatioModel,
     Regression,
+    ReleasedRegression,
     Resampled,
     Table,
 )
@@ -131,6 +142,23 @@ class AverageDICE(Estimator):
         The value has the factor ρ, as in the authors' experiments.
         """
         return AverageDICE(MLPRegression(), plain, as_logged, label_on_state, unit_mass, plain_value)
+
+    @staticmethod
+    def released() -> "AverageDICE":
+        """What the authors' released code computes, which is not what the paper says.
+
+        The label γᵗ ∏_{k≥t−1} ρ_k runs to the end of the episode instead of from its start, so it does not tend to the
+        density ratio. The network has a ReLU output and an L1 penalty, and the scale is L (1 − γ) instead of
+        (n/K)(1 − γ), with L the length of the longest episode.
+        """
+        return AverageDICE(
+            ReleasedRegression(),
+            reversed_products,
+            discount_alone,
+            label_on_state_by_longest,
+            unit_mass,
+            plain_value,
+        )
 
     @property
     def trains(self) -> bool:

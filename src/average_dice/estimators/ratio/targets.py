@@ -1,6 +1,7 @@
 """Targets of Average-DICE: which function of which inputs is regressed, and how the ratio w follows from it.
 
     label on state                  f(s) ≈ E[y | s]            w = c f           the paper
+    … by longest                    f(s) ≈ E[y | s]            w = L (1 − γ) f   the authors' released code
     ratio on state                  f(s) ≈ E[c y | s]          w = f             a scale that does not depend on γ
     product on state and step       f(s, t) ≈ E[∏ρ | s, t]     w = c γᵗ f        the discount is not learnt
 
@@ -38,6 +39,16 @@ def label_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> T
     """f(s) ≈ E[y | s] and w = c f, as in the paper: the scale of f depends on γ and on the length of episodes."""
     scale = np.full(len(log_product), np.log(problem.scale))
     return Targets(_states(problem), log_product + log_discount, scale, problem.scale)
+
+
+def label_on_state_by_longest(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
+    """f(s) ≈ E[y | s] and w = L (1 − γ) f with L the longest episode, as in the authors' released code."""
+    scale = float(problem.dataset.lengths.max()) * problem.normaliser
+    return replace(
+        label_on_state(problem, log_product, log_discount),
+        log_row_scale=np.full(len(log_product), np.log(scale)),
+        state_scale=scale,
+    )
 
 
 def ratio_on_state(problem: Problem, log_product: Rows, log_discount: Rows) -> Targets:
