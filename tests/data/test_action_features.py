@@ -50,8 +50,8 @@ def test_other_wrong_files(tmp_path):
         "two.npz": "2 arrays",
         "text.npz": "Give numbers",
         "object.npz": "not a readable NumPy archive",
-        "plain.npz": "not a readable NumPy archive",
-        "broken.npz": "not a readable NumPy archive",
+        "plain.npz": "not a NumPy archive",
+        "broken.npz": "not a NumPy archive",
         "none.csv": "no such file",
         "a.txt": "unknown kind of file",
     }

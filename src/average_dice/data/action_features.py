@@ -1,14 +1,13 @@
 """Features of discrete actions: one row for each action, in the order of their numbers."""
 
 import csv
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from average_dice.data.unpacking import read_archive
 from average_dice.errors import DatasetError
 
 ActionFeatures = Float[np.ndarray, "choice feature"]
@@ -81,11 +80,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _read_npz(path: Path) -> ActionFeatures:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = [archive[name] for name in archive.files]
-    except (AttributeError, OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
-        raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
+    arrays = list(read_archive(path).values())
     if len(arrays) != 1:
         raise DatasetError(f"{path}: {len(arrays)} arrays. Give an archive with one array [action, feature].")
     if arrays[0].dtype.kind not in "iufb" or arrays[0].ndim not in (1, 2):

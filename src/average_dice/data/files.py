@@ -1,8 +1,6 @@
 """Log files: Parquet and NumPy archives. Reading a file never executes code."""
 
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME, Names
+from average_dice.data.unpacking import read_archive, require_room_for_parquet
 from average_dice.errors import DatasetError
 from average_dice.files import written_whole
 
@@ -97,10 +96,13 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
         # Reads the known columns only: extension types and nested data of other columns are never read.
         file = pq.ParquetFile(path)
         names = [name for name in (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra) if name in file.schema_arrow.names]
+        require_room_for_parquet(path, file, names)
         table = file.read(columns=names)
         stored = file.schema_arrow.metadata or {}
         text = stored.get(METADATA.encode(), b"{}")
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except DatasetError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
     try:
         if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
@@ -118,7 +120,7 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
 def _metadata(text: str | bytes) -> Mapping[str, Any]:
     try:
         metadata = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
         raise DatasetError(f"its metadata under {METADATA} is not a JSON object. Correct it, or remove it.")
@@ -128,7 +130,7 @@ def _metadata(text: str | bytes) -> Mapping[str, Any]:
 def _declared(key: str, text: str | bytes) -> list[Any]:
     try:
         declared = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         declared = None
     if not isinstance(declared, list):
         raise DatasetError(f"its metadata under {key} is not a JSON list. Correct it, or remove it.")
@@ -177,16 +179,11 @@ def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
 
 
 def _read_npz(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
-    if not zipfile.is_zipfile(path):
-        raise DatasetError(f"{path}: not a NumPy archive. Write it with write_dataset, or with numpy.savez.")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            wanted = (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra)
-            raw: Raw = {name: archive[name] for name in wanted if name in archive.files}
-            text = str(archive[METADATA]) if METADATA in archive.files else "{}"
-            stored = {key: str(archive[key]) for key in (*DECLARED.values(), NAMES) if key in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
+    texts = (METADATA, *DECLARED.values(), NAMES)
+    archive = read_archive(path, (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra, *texts))
+    raw: Raw = {name: array for name, array in archive.items() if name not in texts}
+    stored = {name: str(archive[name]) for name in texts if name in archive}
+    text = stored.pop(METADATA, "{}")
     try:
         if NAMES in stored:
             raw[NAMES] = Names.from_json(stored.pop(NAMES))

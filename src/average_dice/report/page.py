@@ -22,7 +22,7 @@ def render_file(path: Path) -> str:
     """The whole page, from the JSON file of an evaluation."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested a thousand times
         raise SettingError(f"{path} is not a JSON file: {error}.") from None
     if not isinstance(content, dict) or not set(content) >= REQUIRED or not content["estimates"]:
         raise SettingError(f"{path} is not the result of `average-dice evaluate … --json`.")
