@@ -68,7 +68,7 @@ misleading: $(VENV)/dev            ## compute docs/misleading.md (half an hour; 
 clinic: $(VENV)/dev            ## compute docs/clinic.md (hours; continues after an interruption)
 	$(BIN)/python tools/clinic.py
 
-fuzz: $(VENV)/dev            ## feed 10,000 random and mutated files to every reader (a quarter of an hour)
+fuzz: $(VENV)/dev            ## feed 10,000 random and mutated files to every reader (minutes)
 	$(BIN)/python tools/fuzz.py
 
 steps: $(VENV)/dev            ## compute the table of docs/recommended.md (minutes)
