@@ -1,11 +1,12 @@
 """Recorded steps of Gymnasium: rows that only reset are no transitions, whatever the vector environment does."""
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 import average_dice as ad
+
+gymnasium = pytest.importorskip("gymnasium")
+AutoresetMode = gymnasium.vector.AutoresetMode
 
 NUM_STEPS, NUM_ENVS = 60, 3
 

@@ -1,7 +1,8 @@
 """Logs in the style of the Open Bandit Dataset: single steps with known probabilities."""
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pc
 import pytest
 
 import average_dice as ad
@@ -31,11 +32,16 @@ def check(log):
     np.testing.assert_array_equal(log.observation[:, 3], ROWS["user-item_affinity_0"])
 
 
-def test_a_csv_file_a_data_frame_and_a_dictionary(tmp_path):
-    pd.DataFrame(ROWS).to_csv(tmp_path / "men.csv")  # with an index, as in the original
-    check(ad.from_open_bandit(tmp_path / "men.csv"))
-    check(ad.from_open_bandit(pd.DataFrame(ROWS)))
-    check(ad.from_open_bandit(ROWS))
+def test_a_csv_file_a_table_and_a_dictionary(tmp_path):
+    table = pa.table({"": [0, 1, 2, 3], **ROWS})  # with an index, as in the original
+    pc.write_csv(table, tmp_path / "men.csv")
+    for given in (tmp_path / "men.csv", str(tmp_path / "men.csv"), table, ROWS):
+        check(ad.from_open_bandit(given))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame(library):
+    check(ad.from_open_bandit(pytest.importorskip(library).DataFrame(ROWS)))
 
 
 def test_items_by_name_and_no_features():

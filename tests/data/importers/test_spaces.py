@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import average_dice as ad
 from average_dice.data.importers.spaces import Layout, actions_of
+
+spaces = pytest.importorskip("gymnasium").spaces
 
 NESTED = spaces.Dict(
     {
