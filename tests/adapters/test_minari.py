@@ -89,6 +89,14 @@ def test_cart_pole_in_every_form(datasets):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("data_format", ["arrow", "parquet"])
+def test_other_formats_of_minari(datasets, data_format):
+    _, seen = collected("CartPole-v1", data_format=data_format)
+    assert not list(datasets.rglob("*.hdf5"))
+    check(ad.from_minari("test/log-v0"), seen)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
 def test_continuous_actions(name):
     dataset, seen = collected(name, num_episodes=2)
@@ -105,6 +113,9 @@ def test_states_by_number_and_log_probabilities():
     check(log, seen)
     assert log.categorical == (0,)
     np.testing.assert_array_equal(log.behaviour_log_prob, np.full(log.num_transitions, np.log(0.5)))
+    np.testing.assert_array_equal(ad.from_minari(dataset, extra=["log_prob"]).extra["log_prob"], log.behaviour_log_prob)
+    with pytest.raises(ad.DatasetError, match="episode 0: its infos have no cost"):
+        ad.from_minari(dataset, extra=["cost"])
     assert ad.from_minari(dataset.iterate_episodes()).categorical == (0,)
 
 

@@ -228,11 +228,11 @@ def _write_npz(dataset: LoggedDataset, path: Path) -> None:
 
 
 def _read_hdf5(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
-    """Arrays in the style of D4RL, or the file of a data set of Minari. Other columns of them are not read."""
+    """Arrays in the style of D4RL, or the file of a data set of Minari."""
     from average_dice.data.importers.hdf5_log import from_hdf5
 
-    log = from_hdf5(path)
-    raw: Raw = {name: getattr(log, name) for name in (*REQUIRED, *OPTIONAL)}
+    log = from_hdf5(path, extra)
+    raw: Raw = {name: getattr(log, name) for name in (*REQUIRED, *OPTIONAL)} | dict(log.extra)
     if log.categorical:
         raw[DECLARED["categorical"]] = list(log.categorical)
     if log.names != Names():

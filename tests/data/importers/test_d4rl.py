@@ -43,7 +43,7 @@ def test_an_episode_of_one_truncated_row_disappears_and_the_others_keep_their_nu
     ends = np.isin(np.arange(9), (3, 6))
     log = ad.from_d4rl({**DATA, "timeouts": ends})
     assert np.unique(log.episode).tolist() == [0, 2, 3]
-    assert log.metadata["left_out"].endswith("1 of these episodes had no other row")
+    assert log.metadata["left_out"].endswith("; 1 of them had no other row")
     with pytest.raises(ad.DatasetError, match="no row is left"):
         ad.from_d4rl({**DATA, "terminals": np.zeros(9), "timeouts": np.ones(9)})
 
@@ -73,6 +73,29 @@ def test_a_time_limit_instead_of_timeouts():
         ad.from_d4rl(data, max_steps=0)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_without_next_observations_only_the_last_rows_of_truncated_episodes_are_missing(seed):
+    generator = np.random.default_rng(seed)
+    observations = np.arange(50.0)[:, None]
+    data = {
+        "observations": observations,
+        "next_observations": observations + 1,
+        "actions": generator.integers(3, size=50),
+        "rewards": generator.standard_normal(50),
+        "terminals": generator.random(50) < 0.15,
+        "timeouts": generator.random(50) < 0.15,
+        "costs": generator.standard_normal(50),
+    }
+    whole = ad.from_d4rl(data, extra=["costs"])
+    found = ad.from_d4rl({name: data[name] for name in data if name != "next_observations"}, extra=["costs"])
+    kept = ~(whole.truncated & ~whole.terminated)
+    for name in ("episode", "step", "observation", "action", "reward", "terminated"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[kept])
+    np.testing.assert_array_equal(found.extra["costs"], data["costs"][kept])
+    going_on = ~found.terminated
+    np.testing.assert_array_equal(found.next_observation[going_on], whole.next_observation[kept][going_on])
+
+
 @pytest.mark.parametrize("nested", [True, False])
 def test_log_probabilities_of_the_behaviour_policy(nested):
     log_prob = -np.arange(1.0, 10.0)
@@ -98,6 +121,7 @@ def test_columns_of_replay_buffers():
     ("changed", "message"),
     [
         ({"rewards": None}, "missing: rewards"),
+        ({"rewards": np.zeros((9, 1, 1))}, "rewards must be one number per row"),
         ({"rewards": np.zeros(8)}, "differ in length: observations has 9"),
         ({"terminals": np.full(9, 0.5)}, "row 0: terminals is 0.5"),
         ({"terminals": np.zeros((9, 2))}, "terminals must be one number per row"),

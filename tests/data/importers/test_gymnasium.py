@@ -141,11 +141,26 @@ def test_the_observation_after_the_last_step(truncated):
 
 def test_after_several_episodes_it_may_be_that_of_a_reset():
     steps = {"actions": [0, 1], "rewards": [0.0, 1.0], "terminations": [True, False], "truncations": [False, True]}
-    with pytest.raises(ad.DatasetError, match="differ in length"):
-        ad.from_gymnasium([[0.0]], **steps)
     log = ad.from_gymnasium([[0.0], [1.0], [2.0]], **steps)
     assert log.num_transitions == 1
     assert "left_out" in log.metadata
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"observations": [[0.0]]}, "differ in length"),
+        ({"rewards": np.zeros((2, 1, 1))}, "rewards must be"),
+        ({"terminations": [0, 2]}, "terminations must be true or false"),
+        ({"next_observations": np.zeros((2, 3))}, "observations have 1 numbers, next_observations 3"),
+    ],
+)
+def test_wrong_arrays(changed, message):
+    given = {"observations": [[0.0], [1.0]], "actions": [0, 1], "rewards": [0.0, 1.0], "terminations": [0, 1],
+             "truncations": [0, 0]}  # fmt: skip
+    assert ad.from_gymnasium(**given).num_transitions == 2
+    with pytest.raises(ad.DatasetError, match=message):
+        ad.from_gymnasium(**given | changed)
 
 
 def test_states_by_number_are_categorical():

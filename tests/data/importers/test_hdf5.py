@@ -44,6 +44,16 @@ def test_a_file_is_the_same_as_its_arrays(path):
     assert expected.num_transitions == 5
 
 
+def test_extra_columns(path):
+    with h5py.File(path, "a") as file:
+        file["costs"] = np.arange(6.0)
+    for log in (ad.from_d4rl(path, extra=["costs"]), ad.read_dataset(path, extra=["costs"])):
+        np.testing.assert_array_equal(log.extra["costs"], np.arange(5.0))
+    assert ad.read_dataset(path).extra == {}
+    with pytest.raises(ad.DatasetError, match="missing: none"):
+        ad.read_dataset(path, extra=["none"])
+
+
 def test_both_suffixes_are_read_and_text_of_other_kinds_is_refused(path):
     assert ad.read_dataset(path.rename(path.with_suffix(".h5"))).num_transitions == 5
     text = path.with_name("text.hdf5")

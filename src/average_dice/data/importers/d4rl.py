@@ -1,6 +1,6 @@
 """Data in the style of D4RL: arrays by name, in a dictionary or an HDF5 file, with `terminals` and `timeouts`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ OPTIONAL = ("next_observations", "timeouts")
 LOG_PROBS = ("behaviour_log_prob", "infos/action_log_probs", "action_log_probs")  # the first that is there
 
 
-def from_d4rl(data: Mapping[str, Any] | str | Path, *, max_steps: int | None = None) -> LoggedDataset:
+def from_d4rl(
+    data: Mapping[str, Any] | str | Path, *, max_steps: int | None = None, extra: Sequence[str] = ()
+) -> LoggedDataset:
     """A log from D4RL's arrays: a dictionary, or an HDF5 file.
 
     - `observations`, `actions`, `rewards`: one row for each step, all episodes one after the other.
@@ -27,6 +29,8 @@ def from_d4rl(data: Mapping[str, Any] | str | Path, *, max_steps: int | None = N
     - `next_observations`: if absent, the observation of the next row. Where an episode ends by a time limit, that is
       not known: its last row is left out, and it is truncated one step earlier (`metadata["left_out"]` counts).
     - `infos/action_log_probs`, or `behaviour_log_prob`: log μ(a|s) of the logged action, if present.
+
+    - `extra`: names of other arrays to keep, one number for each step, such as `costs`.
 
     Without `timeouts`, episodes that do not terminate end where `next_observations` is not the observation of the next
     row, as in the output of `d4rl.qlearning_dataset`, or after `max_steps`, the time limit of the environment.
@@ -39,8 +43,8 @@ def from_d4rl(data: Mapping[str, Any] | str | Path, *, max_steps: int | None = N
     """
     if max_steps is not None and max_steps < 1:
         raise SettingError(f"max_steps must be at least 1, not {max_steps}.")
-    given = _of_file(Path(data)) if isinstance(data, str | Path) else _of_mapping(data)
-    if absent := [name for name in NEEDED if name not in given]:
+    given = _of_file(Path(data), extra) if isinstance(data, str | Path) else _of_mapping(data, extra)
+    if absent := [name for name in (*NEEDED, *extra) if name not in given]:
         raise DatasetError(f"missing: {', '.join(absent)}. Data of D4RL has {', '.join(NEEDED)}.")
     observation, action = as_vectors("observations", given["observations"]), as_actions(given["actions"])
     reward, terminated = as_single("rewards", given["rewards"]), as_flags("terminals", given["terminals"])
@@ -51,7 +55,8 @@ def from_d4rl(data: Mapping[str, Any] | str | Path, *, max_steps: int | None = N
         after = as_vectors("next_observations", given["next_observations"])
     if name := next((name for name in LOG_PROBS if name in given), None):
         log_prob = as_single(name, given[name])
-    columns = {"observations": observation, "actions": action, "rewards": reward, "terminals": terminated}
+    others = {name: as_single(name, given[name]) for name in extra}
+    columns = {"observations": observation, "actions": action, "rewards": reward, "terminals": terminated, **others}
     check_lengths(columns | {"timeouts": truncated, "next_observations": after, "log-probabilities": log_prob})
     if after is not None and after.shape != observation.shape:
         raise DatasetError(
@@ -70,6 +75,7 @@ def from_d4rl(data: Mapping[str, Any] | str | Path, *, max_steps: int | None = N
         next_observation=after,
         behaviour_log_prob=log_prob,
         metadata={"source": "D4RL", **({"file": Path(data).name} if isinstance(data, str | Path) else {})},
+        extra=others,
     )
 
 
@@ -81,18 +87,18 @@ def as_actions(values: Any) -> np.ndarray:
     return array if array.ndim == 1 else array.reshape(len(array), -1)
 
 
-def _of_mapping(data: Mapping[str, Any]) -> dict[str, Any]:
+def _of_mapping(data: Mapping[str, Any], extra: Sequence[str]) -> dict[str, Any]:
     """The known arrays, from a flat dictionary or from one with a dictionary under `infos`."""
     if not isinstance(data, Mapping):
         raise DatasetError(f"give a dictionary of arrays or the path of an HDF5 file, not a {type(data).__name__}.")
     inner = data.get("infos")
     flat = {**data, **({f"infos/{name}": one for name, one in inner.items()} if isinstance(inner, Mapping) else {})}
-    return {name: flat[name] for name in (*NEEDED, *OPTIONAL, *LOG_PROBS) if flat.get(name) is not None}
+    return {name: flat[name] for name in (*NEEDED, *OPTIONAL, *LOG_PROBS, *extra) if flat.get(name) is not None}
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _of_file(path: Path, extra: Sequence[str]) -> dict[str, Any]:
     with hdf5.opened(path) as file:
-        found = {name: hdf5.array(file, name) for name in (*NEEDED, *OPTIONAL, *LOG_PROBS)}
+        found = {name: hdf5.array(file, name) for name in (*NEEDED, *OPTIONAL, *LOG_PROBS, *extra)}
         present = {name: values for name, values in found.items() if values is not None}
         if not present:
             raise DatasetError(f"none of {', '.join(NEEDED)} is in the file. {_advice(file)}")

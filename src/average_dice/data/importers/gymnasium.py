@@ -64,7 +64,7 @@ def from_gymnasium(
     check_lengths(columns)
     columns = {name: _by_environment(name, values, reward.shape) for name, values in columns.items()}
     observation = _vectors(columns["observations"])
-    terminated, truncated = columns["terminations"].astype(bool), columns["truncations"].astype(bool)
+    terminated, truncated = (_flags(name, columns[name]) for name in ("terminations", "truncations"))
     given = None if next_observations is None else _vectors(columns["next_observations"])
     if given is not None and given.shape != observation.shape:
         raise DatasetError(f"observations have {observation.shape[2]} numbers, next_observations {given.shape[2]}.")
@@ -143,6 +143,13 @@ def _by_environment(name: str, values: np.ndarray, shape: tuple[int, ...]) -> np
 def _vectors(values: np.ndarray) -> np.ndarray:
     """[environment, step, number]."""
     return values.reshape(*values.shape[:2], -1).astype(np.float64)
+
+
+def _flags(name: str, values: np.ndarray) -> np.ndarray:
+    """[environment, step]."""
+    if values.ndim != 2 or not np.isin(values, (0, 1)).all():
+        raise DatasetError(f"{name} must be true or false (or 1 or 0) for each step.")
+    return values.astype(bool)
 
 
 def _actions(values: np.ndarray) -> np.ndarray:

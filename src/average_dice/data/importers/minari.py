@@ -1,7 +1,7 @@
 """Data sets of Minari: an object, its episodes, a folder, or the id of a local data set."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ LOG_PROBS = ("behaviour_log_prob", "log_prob")  # in the infos of an episode, th
 FILE, METADATA = "main_data.hdf5", "metadata.json"
 
 
-def from_minari(data: Any, *, observation_space: Any = None, action_space: Any = None) -> LoggedDataset:
+def from_minari(
+    data: Any, *, observation_space: Any = None, action_space: Any = None, extra: Sequence[str] = ()
+) -> LoggedDataset:
     """A log from a `minari.MinariDataset`, its folder, the id of a local one, or episodes (`minari.EpisodeData`).
 
     - Terminations and truncations are taken as they are; an episode that ends without either is truncated.
@@ -25,6 +27,7 @@ def from_minari(data: Any, *, observation_space: Any = None, action_space: Any =
       Actions: Box, or Discrete (numbered from 0).
     - `infos["behaviour_log_prob"]` or `infos["log_prob"]` is log μ(a|s). With one entry more than steps, the first is
       that of the reset.
+    - `extra`: names of other infos to keep, one number for each step, such as `cost`.
     - `observation_space`, `action_space`: for episodes that come without a data set; else those of the data set.
 
     Nothing is downloaded: `minari download ID` does.
@@ -39,7 +42,7 @@ def from_minari(data: Any, *, observation_space: Any = None, action_space: Any =
     episodes = []
     for episode in _episodes(data):
         try:
-            episodes.append(_rows(episode, layout, action_space))
+            episodes.append(_rows(episode, layout, action_space, extra))
         except DatasetError as error:
             raise DatasetError(*(f"episode {len(episodes)}: {text}" for text in error.problems)) from None
     if not episodes:
@@ -48,15 +51,17 @@ def from_minari(data: Any, *, observation_space: Any = None, action_space: Any =
     names = [name for name, values in episodes[0].items() if values is not None]
     columns = {name: np.concatenate([episode[name] for episode in episodes]) for name in names}
     codes = columns.pop("is_code")[0]
+    others = {name: columns.pop(f"infos {name}") for name in extra}
     return from_rows(
         **columns,
         metadata=_metadata(data),
         categorical=tuple(np.flatnonzero(codes).tolist()),
         names=None if layout is None else layout.names,
+        extra=others,
     )
 
 
-def _rows(episode: Any, layout: Layout | None, action_space: Any) -> dict[str, Any]:
+def _rows(episode: Any, layout: Layout | None, action_space: Any, extra: Sequence[str]) -> dict[str, Any]:
     """The rows of one episode; `known` is false where there is no observation after the last step."""
     reward = as_single("rewards", episode.rewards)
     num_rows = len(reward)
@@ -75,6 +80,8 @@ def _rows(episode: Any, layout: Layout | None, action_space: Any) -> dict[str, A
     known = np.ones(num_rows, bool)
     known[-1] = len(observations) > num_rows
     after = np.roll(observations, -1, axis=0)[:num_rows]
+    infos = episode.infos or {}
+    log_prob = next((name for name in LOG_PROBS if name in infos), None)
     return {
         "observation": observations[:num_rows],
         "action": actions,
@@ -83,8 +90,9 @@ def _rows(episode: Any, layout: Layout | None, action_space: Any) -> dict[str, A
         "truncated": truncated,
         "next_observation": after,
         "known": known,
-        "behaviour_log_prob": _log_prob(episode.infos, num_rows),
+        "behaviour_log_prob": None if log_prob is None else _info(infos, log_prob, num_rows),
         "is_code": codes[None],
+        **{f"infos {name}": _info(infos, name, num_rows) for name in extra},
     }
 
 
@@ -122,14 +130,13 @@ def _actions(values: Any, space: Any, num_rows: int) -> np.ndarray:
     return array if array.ndim == 1 else array.reshape(num_rows, -1)
 
 
-def _log_prob(infos: Any, num_rows: int) -> np.ndarray | None:
-    found = next(((name, infos[name]) for name in LOG_PROBS if name in (infos or {})), None)
-    if found is None:
-        return None
-    log_prob = as_single(*found)
-    if len(log_prob) not in (num_rows, num_rows + 1):
-        raise DatasetError(f"infos[{found[0]!r}] has {len(log_prob)} entries for {num_rows} steps.")
-    return log_prob[-num_rows:]  # the first of one more is of the reset
+def _info(infos: Mapping[str, Any], name: str, num_rows: int) -> np.ndarray:
+    if name not in infos:
+        raise DatasetError(f"its infos have no {name}. Check the name.")
+    values = as_single(name, infos[name])
+    if len(values) not in (num_rows, num_rows + 1):
+        raise DatasetError(f"infos[{name!r}] has {len(values)} entries for {num_rows} steps.")
+    return values[-num_rows:]  # the first of one more is of the reset
 
 
 def _check_same(episodes: list[dict[str, Any]]) -> None:

@@ -31,6 +31,7 @@ def from_rows(
     metadata: Mapping[str, Any] | None = None,
     categorical: Sequence[int] = (),
     names: Names | None = None,
+    extra: Mapping[str, np.ndarray] | None = None,
 ) -> LoggedDataset:
     """The log of these rows. An episode begins at the first row and after each row with a flag.
 
@@ -72,12 +73,14 @@ def from_rows(
         metadata=found,
         categorical=categorical,
         names=names,
+        extra={name: values[kept] for name, values in (extra or {}).items()},
     )
 
 
 def _in_words(rows: int, episodes: int) -> str:
-    text = f"the last row of {rows:,} truncated episodes, because the observation after it is not known"
-    return text + (f"; {episodes:,} of these episodes had no other row" if episodes else "")
+    which = "1 truncated episode" if rows == 1 else f"{rows:,} truncated episodes"
+    alone = f"; {episodes:,} of them had no other row" if episodes else ""
+    return f"the last row of {which}, because the observation after it is not known{alone}"
 
 
 def as_vectors(name: str, values: Any) -> Float[np.ndarray, "row number"]:
