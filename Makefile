@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: fuzz clinic misleading demo test test-wheel test-pythons try-pythons test-training test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: fuzz clinic misleading demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -17,6 +17,9 @@ test: $(VENV)/dev            ## run the tests, two at a time with one thread eac
 
 test-training: $(VENV)/train            ## run the tests of training target policies, with PyTorch
 	$(BIN)/python -m pytest tests/tasks/test_ppo.py
+
+test-adapters: $(VENV)/adapters            ## run the tests with data sets and policies of other libraries, as Minari
+	$(BIN)/python -m pytest tests/adapters
 
 test-benchmark: $(VENV)/ray            ## run the slow tests and those of whole experiments, with Ray
 	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_cli.py
@@ -101,6 +104,11 @@ $(VENV)/dev: $(VENV)/core requirements/dev.txt
 $(VENV)/train: $(VENV)/dev requirements/train.txt
 	@echo "Installing PyTorch and Stable-Baselines3 …"
 	$(INSTALL) -r requirements/train.txt
+	@touch $@
+
+$(VENV)/adapters: $(VENV)/train requirements/adapters.txt
+	@echo "Installing Minari …"
+	$(INSTALL) -r requirements/adapters.txt
 	@touch $@
 
 $(VENV)/browser: $(VENV)/dev requirements/browser.txt

@@ -201,6 +201,19 @@ def test_collect_then_evaluate(tmp_path):
     assert json.loads(result.read_text())["dataset"]["transitions"] >= 300
 
 
+def test_collect_in_any_gymnasium_environment(tmp_path):
+    """CartPole-v0 is no task, and has the observations and actions of CartPole-v1."""
+    out = tmp_path / "log.parquet"
+    same = ("collect", "CartPole-v0", "--policy", POLICY, "--transitions", 60, "--max-steps", 20, "--out", out)
+    assert "transitions in" in run(*same)
+    expected = ad.collect("CartPole-v1", DEMO.policy, transitions=60, max_steps=20)
+    assert ad.read_dataset(out).sha256 == expected.sha256
+    assert "--noise is for tasks" in run(*same, "--noise", 0.3, code=2)
+    assert "unknown task CartPole-v0" in run("collect", "CartPole-v0", "--out", out, code=2)
+    nowhere = run("collect", "Nowhere-v0", "--policy", POLICY, "--out", out, code=2)
+    assert "Gymnasium cannot make it" in nowhere
+
+
 def test_a_tasks_name_stands_for_its_policy(tmp_path):
     log, result = tmp_path / "log.parquet", tmp_path / "r.json"
     run("collect", "Hopper-v5", "--transitions", 300, "--max-steps", 50, "--out", log)

@@ -22,6 +22,8 @@ GROUPS = {
     "the core": (PROJECT["dependencies"], ("core.txt",)),
     "simulate": (PROJECT["optional-dependencies"]["simulate"], ("core.txt", "dev.txt")),
     "experiments": (PROJECT["optional-dependencies"]["experiments"], ("core.txt", "dev.txt")),
+    "hdf5": (PROJECT["optional-dependencies"]["hdf5"], ("dev.txt",)),
+    "minari": (PROJECT["optional-dependencies"]["minari"], ("dev.txt", "adapters.txt")),
     "train": (PROJECT["optional-dependencies"]["train"], ("core.txt", "dev.txt", "train.txt")),
     "ray": (PROJECT["optional-dependencies"]["ray"], ("core.txt", "dev.txt", "ray.txt")),
 }

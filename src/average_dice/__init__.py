@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
+    from average_dice.data import from_d3rlpy as from_d3rlpy
+    from average_dice.data import from_d4rl as from_d4rl
+    from average_dice.data import from_gymnasium as from_gymnasium
+    from average_dice.data import from_minari as from_minari
+    from average_dice.data import from_open_bandit as from_open_bandit
     from average_dice.data import read_dataset as read_dataset
     from average_dice.data import write_dataset as write_dataset
     from average_dice.errors import AverageDiceError as AverageDiceError
@@ -53,12 +58,19 @@ if TYPE_CHECKING:
     from average_dice.problem import Problem as Problem
     from average_dice.selection import Selection as Selection
     from average_dice.selection import select as select
+    from average_dice.tasks.environments import collect as collect
 
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {
     "LoggedDataset": "data",
     "read_dataset": "data",
     "write_dataset": "data",
+    "from_minari": "data",
+    "from_d4rl": "data",
+    "from_d3rlpy": "data",
+    "from_gymnasium": "data",
+    "from_open_bandit": "data",
+    "collect": "tasks.environments",
     "Policy": "policies",
     "CategoricalPolicy": "policies",
     "GaussianPolicy": "policies",

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from average_dice.cli.app import app, find_policy, make_console, progress_bar
-from average_dice.errors import needs_extra
+from average_dice.errors import SettingError, needs_extra
 from average_dice.files import check_writable
 
 TaskName = Annotated[str, typer.Argument(help="Name of a task; `average-dice tasks` lists them.")]
@@ -47,7 +47,9 @@ def tasks() -> None:
 
 @app.command()
 def collect(
-    task: TaskName,
+    task: Annotated[
+        str, typer.Argument(help="Name of a task (`average-dice tasks`); with --policy, any Gymnasium environment.")
+    ],
     out: Annotated[Path, typer.Option(help="Log file to write, .parquet or .npz.")],
     transitions: Annotated[int, typer.Option(help="Least number of transitions. Episodes stay whole.")] = 4_000,
     max_steps: Annotated[int, typer.Option(help="Truncate episodes after this many steps.", max=1_000_000)] = 100,
@@ -63,26 +65,33 @@ def collect(
     Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
     """
     from average_dice.data import check_suffix, write_dataset
+    from average_dice.tasks import TASKS, environments, fastest_envs, find_task
     from average_dice.tasks import collect as collect_log
-    from average_dice.tasks import fastest_envs, find_task
     from average_dice.tasks.task import require_stochastic
 
-    found = find_task(task)
+    of_policy = policy is not None and task not in TASKS  # in any Gymnasium environment
+    found = None if of_policy else find_task(task)
+    if found is None and noise is not None:
+        raise SettingError(f"--noise is for tasks. The log of {task} is that of the policy itself.")
     check_suffix(out)
     check_writable(out)
     console = make_console()
+    chosen = find_policy(policy or task)
     with progress_bar(console) as starting:
         starting(f"collecting {task}")
-        log = collect_log(
-            found,
-            require_stochastic(find_policy(policy or task)),
-            num_transitions=transitions,
-            max_steps=max_steps,
-            noise=found.noise if noise is None else noise,
-            seed=seed,
-            make_envs=fastest_envs(),
-            policy_name="shipped" if policy is None else policy.name,
-        )
+        if found is None:
+            log = environments.collect(task, chosen, transitions=transitions, max_steps=max_steps, seed=seed)
+        else:
+            log = collect_log(
+                found,
+                require_stochastic(chosen),
+                num_transitions=transitions,
+                max_steps=max_steps,
+                noise=found.noise if noise is None else noise,
+                seed=seed,
+                make_envs=fastest_envs(),
+                policy_name="shipped" if policy is None else policy.name,
+            )
     write_dataset(log, out)
     console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
 

@@ -34,7 +34,8 @@ def read_dataset(
 ) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
-    Files are `.parquet` or `.npz`. Parts are joined before they are checked, so an episode may span several files.
+    Files are `.parquet` or `.npz`, or `.hdf5` (`.h5`) in the style of D4RL or Minari. Parts are joined before they are
+    checked, so an episode may span several files.
     `categorical` (indices of observation columns that hold codes) and `action_features` replace those of the files.
     `extra`: names of other columns to read, such as a second reward.
 
@@ -83,7 +84,7 @@ def check_suffix(path: str | Path) -> None:
 
 def _reader(path: Path) -> Reader:
     if path.suffix not in READERS:
-        raise DatasetError(f"{path}: unknown kind of file. Give a .parquet or .npz file.")
+        raise DatasetError(f"{path}: unknown kind of file. Give a .parquet, .npz or .hdf5 file.")
     if not path.is_file():
         raise DatasetError(f"{path}: no such file. Check the path.")
     if path.stat().st_size == 0:
@@ -223,9 +224,24 @@ def _write_npz(dataset: LoggedDataset, path: Path) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
+def _read_hdf5(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
+    """Arrays in the style of D4RL, or the file of a data set of Minari."""
+    from average_dice.data.importers.hdf5_log import from_hdf5
+
+    log = from_hdf5(path, extra)
+    raw: Raw = {name: getattr(log, name) for name in (*REQUIRED, *OPTIONAL)} | dict(log.extra)
+    if log.categorical:
+        raw[DECLARED["categorical"]] = list(log.categorical)
+    if log.names != Names():
+        raw[NAMES] = log.names
+    return raw, log.metadata
+
+
 READERS: dict[str, Reader] = {
     ".parquet": _read_parquet,
     ".npz": _read_npz,
+    ".hdf5": _read_hdf5,
+    ".h5": _read_hdf5,
 }
 WRITERS: dict[str, Callable[[LoggedDataset, Path], None]] = {".parquet": _write_parquet, ".npz": _write_npz}
 
