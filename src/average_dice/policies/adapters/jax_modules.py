@@ -1,0 +1,31 @@
+"""Modules of equinox and flax: JAX arrays in; logits, a pair (mean, std), actions or a distribution out."""
+
+from typing import Any
+
+from average_dice.data import LoggedDataset
+from average_dice.policies.adapters.callables import from_call
+from average_dice.policies.base import Observations, Policy
+
+
+def from_equinox(module: Any, data: LoggedDataset | None, *, output: str | None = None) -> Policy:
+    """A module of equinox, which takes one observation; it is mapped over the rows."""
+    import equinox
+    import jax
+    import jax.numpy as jnp
+
+    rows = equinox.filter_jit(jax.vmap(equinox.nn.inference_mode(module)))
+
+    def call(observations: Observations) -> Any:
+        return rows(jnp.asarray(observations, jnp.float32))
+
+    return from_call(call, data, type(module).__name__, output=output, logits=True)
+
+
+def from_flax(module: Any, data: LoggedDataset | None, *, output: str | None = None) -> Policy:
+    """A module of flax, which takes all rows: one of flax.nnx, or one of flax.linen bound to its parameters."""
+    import jax.numpy as jnp
+
+    def call(observations: Observations) -> Any:
+        return module(jnp.asarray(observations, jnp.float32))
+
+    return from_call(call, data, type(module).__name__, output=output, logits=True)
