@@ -77,7 +77,7 @@ class Cases:
                 others = f" ({more:,} more like it)" if more else ""
                 place, shown = place_of_state(state, self.data), shown_state(state, self.data)
                 raise PolicyError(
-                    f"{place}: {self.source} says nothing about {shown}.{others} Add it, or say what applies otherwise."
+                    f"{place}: no case of {self.source} applies to {shown}.{others} Add one, or a rule for all others."
                 )
         everywhere = np.zeros(self.log_probabilities.shape[1])  # what π does after the end does not count
         return np.where(missing[:, None], everywhere, self.log_probabilities[case])
@@ -96,7 +96,9 @@ def policy_by_cases(
     """The policy, after a check that every state of the log that matters has a case."""
     size = max(len(one) for one in probabilities)
     padded = np.array([np.pad(one, (0, size - len(one))) for one in probabilities])
+    reached = np.concatenate([data.observation, data.next_observation[~data.terminated]])
     final = {row.tobytes() for row in data.next_observation[data.terminated] + 0.0}
+    final -= {row.tobytes() for row in reached + 0.0}
     with np.errstate(divide="ignore"):
         cases = Cases(
             case_of,
@@ -105,6 +107,5 @@ def policy_by_cases(
             source,
             lambda observations: np.array([row.tobytes() in final for row in observations + 0.0], bool),
         )
-    cases(data.observation)
-    cases(data.next_observation[~data.terminated])
+    cases(reached)
     return CategoricalPolicy(cases)

@@ -1,6 +1,7 @@
 """What a log calls its actions, columns and codes; and the way back, from names to numbers."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -25,8 +26,8 @@ def num_actions(data: LoggedDataset) -> int:
 
 def action_codes(labels: Sequence[Any] | np.ndarray, data: LoggedDataset, whose: str) -> Int[np.ndarray, " label"]:
     """The numbers of these actions: by the log's names where it has them, integers by themselves otherwise."""
-    found = [_text(label) for label in labels]
     known = {name: code for code, name in enumerate(data.names.actions)}
+    found = [_text(label, known) for label in labels]
     unknown = [text for text in found if text not in known]
     if not unknown:
         return np.array([known[text] for text in found], np.int64)
@@ -45,8 +46,10 @@ def action_codes(labels: Sequence[Any] | np.ndarray, data: LoggedDataset, whose:
 
 
 def column_number(name: str, data: LoggedDataset, whose: str) -> int:
-    """The observation column of this name."""
+    """The observation column of this name; `observation[0]` and `column 0` in a log without names."""
     known = column_names(data)
+    if not data.names.observations and (by_place := re.fullmatch(r"observation\[(\d+)\]", name)):
+        name = f"column {by_place[1]}"
     if name not in known:
         raise PolicyError(f"{whose} has the column {name!r}, which the log does not have. {did_you_mean(name, known)}")
     return known.index(name)
@@ -60,7 +63,7 @@ def column_names(data: LoggedDataset) -> list[str]:
 def code_of(value: Any, column: int, data: LoggedDataset, whose: str) -> float:
     """The number of a value of an observation column: the code of a category, or the number itself."""
     known = data.names.categories.get(column, ())
-    text = _text(value)
+    text = _text(value, known)
     if text in known:
         return float(known.index(text))
     name = data.names.observation(column)
@@ -99,10 +102,11 @@ def shown_state(state: np.ndarray, data: LoggedDataset) -> str:
     return ", ".join([*values, *(["…"] if len(state) > SHOWN else [])])
 
 
-def _text(label: Any) -> str:
-    """A name, or a number as in the log's names: 1.0 and numpy's 1 are '1'."""
+def _text(label: Any, known: Collection[str]) -> str:
+    """A name, or a number as in the log's names: 1.0 and numpy's 1 are '1'. True is True, true or 1, as is known."""
     if isinstance(label, (bool, np.bool_)):
-        return str(bool(label))
+        written = (str(bool(label)), str(bool(label)).lower())
+        return next((text for text in written if text in known), str(int(label)))
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return str(int(label))
     return str(label)
