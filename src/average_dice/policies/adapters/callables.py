@@ -35,7 +35,7 @@ def from_function(
     if frame and data is not None:
         log = data
         return from_call(lambda observations: function(as_frame(observations, log)), data, name, output=output)
-    return from_call(function, data, name, output=output)
+    return from_call(lambda observations: function(np.array(observations)), data, name, output=output)  # writable
 
 
 def from_call(

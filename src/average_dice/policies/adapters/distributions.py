@@ -24,7 +24,7 @@ def _from_torch(call: Call, source: str) -> DensityPolicy:
         import torch
 
         found = read_output(call(observations)).distribution
-        log_prob = found.log_prob(torch.as_tensor(actions, dtype=torch.float64))
+        log_prob = found.log_prob(torch.tensor(actions, dtype=torch.float64))  # a copy: torch warns if read-only
         return _summed(log_prob.detach().cpu().numpy())
 
     def draws(observations: Observations, number: int, seed: int) -> np.ndarray:

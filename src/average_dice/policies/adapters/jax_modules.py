@@ -13,7 +13,11 @@ def from_equinox(module: Any, data: LoggedDataset | None, *, output: str | None 
     import jax
     import jax.numpy as jnp
 
-    rows = equinox.filter_jit(jax.vmap(equinox.nn.inference_mode(module)))
+    fixed = equinox.nn.inference_mode(module)
+
+    @jax.jit
+    def rows(observations: Any) -> Any:
+        return jax.vmap(lambda observation: fixed(observation))(observations)
 
     def call(observations: Observations) -> Any:
         return rows(jnp.asarray(observations, jnp.float32))
