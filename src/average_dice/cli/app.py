@@ -96,7 +96,7 @@ def find_policy(given: str | Path) -> "Policy":
         return as_policy(_own_object(str(given)))
     if not Path(given).exists() and not Path(given).suffix:
         raise SettingError(
-            f"{given}: neither a policy file, nor module:attribute, nor {', '.join(BY_NAME)}, nor a task. "
+            f"{given}: neither a policy file nor a task, nor module:attribute, {' or '.join(BY_NAME)}. "
             f"The tasks are {', '.join(TASKS)}."
         )
     return load_policy(given)
