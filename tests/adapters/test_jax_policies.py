@@ -46,6 +46,9 @@ def test_flax_modules():
     module = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
     expected = np.asarray(jax.nn.softmax(module(rows)))
     np.testing.assert_allclose(probabilities(as_policy(module, log), log.observation), expected, atol=1e-6)
+    dropping = nnx.Sequential(module, nnx.Dropout(0.5, rngs=nnx.Rngs(1)))
+    np.testing.assert_allclose(probabilities(as_policy(dropping, log), log.observation), expected, atol=1e-6)
+    assert not dropping.layers[1].deterministic  # the user's own module trains as before
     dense = linen.Dense(3)
     bound = dense.bind(dense.init(jax.random.key(0), rows))
     expected = np.asarray(jax.nn.softmax(bound(rows)))

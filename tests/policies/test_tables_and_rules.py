@@ -103,8 +103,9 @@ def test_the_state_after_the_end_needs_no_rule():
 
 
 def test_the_state_after_the_end_may_be_the_last_one():
-    """Where a log repeats the last state, it is a state like others."""
-    log = named_log(next_observation=np.where(LOG.terminated[:, None], LOG.observation, LOG.next_observation))
+    """Where a log of one-step episodes repeats the state, it is a state like others."""
+    every = np.ones(LOG.num_transitions, bool)
+    log = named_log(next_observation=LOG.observation, terminated=every, episode_ends=every)
     with pytest.raises(ad.PolicyError, match="no case of the rules"):
         as_policy({"rules": [{"if": {"age": [60, None]}, "then": "treat"}]}, log)
 

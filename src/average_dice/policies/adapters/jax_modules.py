@@ -1,5 +1,6 @@
 """Modules of equinox and flax: JAX arrays in; logits, a pair (mean, std), actions or a distribution out."""
 
+from copy import deepcopy
 from typing import Any
 
 from average_dice.data import LoggedDataset
@@ -26,10 +27,18 @@ def from_equinox(module: Any, data: LoggedDataset | None, *, output: str | None 
 
 
 def from_flax(module: Any, data: LoggedDataset | None, *, output: str | None = None) -> Policy:
-    """A module of flax, which takes all rows: one of flax.nnx, or one of flax.linen bound to its parameters."""
+    """A module of flax, which takes all rows: one of flax.nnx, or one of flax.linen bound to its parameters.
+
+    Of a module of flax.nnx a copy is used, in evaluation mode.
+    """
     import jax.numpy as jnp
 
+    fixed = module
+    if hasattr(module, "eval"):
+        fixed = deepcopy(module)
+        fixed.eval()
+
     def call(observations: Observations) -> Any:
-        return module(jnp.asarray(observations, jnp.float32))
+        return fixed(jnp.asarray(observations, jnp.float32))
 
     return from_call(call, data, type(module).__name__, output=output, logits=True)
