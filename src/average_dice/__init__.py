@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from average_dice.policies import CategoricalPolicy as CategoricalPolicy
     from average_dice.policies import GaussianPolicy as GaussianPolicy
     from average_dice.policies import Policy as Policy
+    from average_dice.policies import as_policy as as_policy
     from average_dice.policies import load_policy as load_policy
     from average_dice.policies import save_policy as save_policy
     from average_dice.problem import Problem as Problem
@@ -74,6 +75,7 @@ _HOME = {
     "Policy": "policies",
     "CategoricalPolicy": "policies",
     "GaussianPolicy": "policies",
+    "as_policy": "policies",
     "load_policy": "policies",
     "save_policy": "policies",
     "Problem": "problem",

@@ -21,7 +21,6 @@ from average_dice.files import write_text_whole
 from average_dice.inference.difference import Difference, difference
 from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.memory import by_argument
-from average_dice.policies import Policy
 from average_dice.report import terminal
 from average_dice.report.estimands import WORDS
 
@@ -100,7 +99,7 @@ class Comparison:
 @by_argument
 def compare(
     dataset: LoggedDataset,
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Any],
     discount: float,
     *,
     horizon: int | None = None,
@@ -112,7 +111,7 @@ def compare(
 ) -> Comparison:
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
-    `memory`: the limit of memory, as in `evaluate`.
+    `policies`: by name, each anything that `as_policy` accepts. `memory`: the limit of memory, as in `evaluate`.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """

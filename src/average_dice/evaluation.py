@@ -44,7 +44,6 @@ from average_dice.inference.state_map import StateMap, check_features, map_state
 from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
 from average_dice.inference.verdict import Verdict, judge, run_checks
 from average_dice.notes import Note, NoteCode
-from average_dice.policies import Policy
 from average_dice.problem import Estimand, Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
@@ -227,7 +226,7 @@ class Evaluation:
 @memory_limit.by_argument
 def evaluate(
     dataset: LoggedDataset,
-    policy: Policy | None,
+    policy: Any,
     discount: float,
     *,
     estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
@@ -242,7 +241,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
 
-    - `policy`: None if the log has a `target_log_prob` column.
+    - `policy`: anything that `as_policy` accepts: a policy, a model, a function, a table, rules, the path of a file.
+      None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
     - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.

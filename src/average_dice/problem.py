@@ -24,7 +24,7 @@ from average_dice import memory
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import NotApplicable, PolicyError, SettingError
-from average_dice.policies import CategoricalPolicy, DeterministicPolicy, Network, Policy
+from average_dice.policies import CategoricalPolicy, DeterministicPolicy, Network, as_policy
 from average_dice.policies.admissible import ForbiddenActions
 from average_dice.policies.base import Observations, WeightedActions
 from average_dice.policies.deterministic import NO_DENSITY
@@ -55,14 +55,15 @@ class Problem:
     """The question: what is the value of `policy` at this discount, according to `dataset`?
 
     Without a policy object, the log's `target_log_prob` is used; methods that need more than π at the logged actions
-    then raise `NotApplicable`. If both are given, the policy object is used.
+    then raise `NotApplicable`. If both are given, the policy object is used. It may be
+    anything that `as_policy` accepts.
 
     The discount lies between 0 and 1. A discount of 1 needs a log in which every episode terminates. In a log of
     one-step episodes no reward is discounted, so the discount is set to 0: the value is E_π[r | s₀].
     """
 
     dataset: LoggedDataset
-    policy: Policy | None
+    policy: Any  # a Policy, or None
     discount: float
     _made: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary, init=False, repr=False)
 
@@ -73,8 +74,8 @@ class Problem:
             raise SettingError(f"the discount must lie between 0 and 1, not {self.discount}.")
         if not isinstance(self.dataset, LoggedDataset):
             raise SettingError(f"give a LoggedDataset, not a {type(self.dataset).__name__}: see read_dataset.")
-        if self.policy is not None and not hasattr(self.policy, "log_prob"):
-            raise PolicyError(f"{type(self.policy).__name__} is not a policy: it has no log_prob.")
+        if self.policy is not None:
+            object.__setattr__(self, "policy", as_policy(self.policy, self.dataset))
         if self.dataset.is_one_step:
             object.__setattr__(self, "discount", 0.0)
         if self.discount == 1 and self.is_truncated:
@@ -153,7 +154,10 @@ class Problem:
         data = self.dataset
         if data.action_mask is None or not hasattr(self.policy, "weighted_actions"):
             return None
-        actions, weights = self._weighted_actions(data.observation, num_draws=1, generator=np.random.default_rng(0))
+        try:
+            actions, weights = self._weighted_actions(data.observation, num_draws=1, generator=np.random.default_rng(0))
+        except NotApplicable:
+            return None  # π is known at the logged actions alone, which the mask allows
         return ForbiddenActions.of(data, data.action_mask, actions, weights)
 
     def _weighted_actions(
@@ -327,7 +331,7 @@ class Problem:
         return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
 
     @staticmethod
-    def up_to(dataset: LoggedDataset, policy: Policy | None, discount: float, horizon: int) -> "Problem":
+    def up_to(dataset: LoggedDataset, policy: Any, discount: float, horizon: int) -> "Problem":
         """The value of the first `horizon` steps: the process terminates then, and the step is part of the state.
 
         A horizon after which no logged episode goes on changes nothing.
@@ -335,7 +339,8 @@ class Problem:
         ends_before = dataset.terminated.sum() == dataset.num_episodes and dataset.lengths.max() <= horizon
         if horizon > 0 and ends_before:
             return Problem(dataset, policy, discount)
-        return Problem(dataset.up_to(horizon), None if policy is None else without_step(policy), discount)
+        target = None if policy is None else without_step(as_policy(policy, dataset))
+        return Problem(dataset.up_to(horizon), target, discount)
 
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """The result of `make`, computed once for each name and kept as long as it is in use.

@@ -1,9 +1,14 @@
 """The application, and the helpers that its commands share."""
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +20,6 @@ if TYPE_CHECKING:
 
     from average_dice.data import LoggedDataset
     from average_dice.policies import Policy
-    from average_dice.policies.files import PolicyOfFile
 
 # Commands import large modules when they run, so that `average-dice --help` answers at once.
 
@@ -27,6 +31,8 @@ app = typer.Typer(
     help="Estimates what a new policy would earn, from logged data alone.\n\n"
     "Start with `average-dice demo`, then `average-dice evaluate LOG --policy FILE --discount 0.95`.",
 )
+
+OWN_OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # module:attribute
 
 Logs = Annotated[
     list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several files with parts of it.")
@@ -75,17 +81,40 @@ def _options(
     pass
 
 
-def find_policy(given: str | Path) -> "PolicyOfFile":
-    """The policy in a file, or the shipped policy of a task."""
-    from average_dice.policies import load_policy
+def find_policy(given: str | Path) -> "Policy":
+    """The policy in a file, the shipped policy of a task, a ready-made one, or an object of the user's own module."""
+    from average_dice.policies import as_policy, load_policy
+    from average_dice.policies.ready_made import BY_NAME
     from average_dice.tasks.shipped import target_policy
     from average_dice.tasks.task import TASKS
 
     if str(given) in TASKS:
         return target_policy(str(given))
+    if str(given) in BY_NAME:
+        return BY_NAME[str(given)]
+    if not Path(given).exists() and OWN_OBJECT.fullmatch(str(given)):
+        return as_policy(_own_object(str(given)))
     if not Path(given).exists() and not Path(given).suffix:
-        raise SettingError(f"{given}: neither a policy file nor a task. The tasks are {', '.join(TASKS)}.")
+        raise SettingError(
+            f"{given}: neither a policy file nor a task, nor module:attribute, {' or '.join(BY_NAME)}. "
+            f"The tasks are {', '.join(TASKS)}."
+        )
     return load_policy(given)
+
+
+def _own_object(given: str) -> Any:
+    """`module:attribute`, from the current folder or an installed package."""
+    module, _, attribute = given.partition(":")
+    make_console().print(f"Importing {module}, which executes its code.")
+    sys.path.insert(0, os.getcwd())
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except ModuleNotFoundError as error:
+        raise SettingError(f"{given}: no module {error.name}. Start in the folder that has it.") from None
+    except AttributeError as error:
+        raise SettingError(f"{given}: {error}.") from None
+    finally:
+        sys.path.remove(os.getcwd())
 
 
 def say_if_deterministic(console: "Console", policy: "Policy | None", log: "LoggedDataset") -> None:

@@ -118,7 +118,10 @@ def evaluate(
     discount: Discount,
     policy: Annotated[
         Path | None,
-        typer.Option(help="Policy file, or name of a task. Default: the target_log_prob column of the log."),
+        typer.Option(
+            help="Policy file (.safetensors, .csv, .json), module:attribute of your own code, uniform, behaviour, or "
+            "name of a task. Default: the target_log_prob column of the log."
+        ),
     ] = None,
     estimators: Annotated[
         str, typer.Option(help="Names separated by commas, all, or recommended (with the baselines).")
@@ -153,6 +156,7 @@ def evaluate(
     """
     from average_dice.estimators import find, is_baseline
     from average_dice.evaluation import evaluate as run
+    from average_dice.policies import as_policy
 
     bandwidth = _bandwidth(smooth)
     find(estimators)  # reports an unknown name before it reads the log
@@ -161,6 +165,7 @@ def evaluate(
         check_writable(path)
     target: Policy | None = find_policy(policy) if policy is not None else None
     log = read_log(data, categorical, action_features)
+    target = None if target is None else as_policy(target, log)
     console = make_console()
     if smooth is not None:
         target = _smoothed(console, target, log, bandwidth)
@@ -213,7 +218,12 @@ def report(
 def compare(
     data: Logs,
     discount: Discount,
-    policy: Annotated[list[Path], typer.Option(help="Policy file, or name of a task. Repeat it for each policy.")],
+    policy: Annotated[
+        list[Path],
+        typer.Option(
+            help="Policy file, module:attribute, uniform, or name of a task, as in evaluate. Repeat it for each policy."
+        ),
+    ],
     horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
@@ -228,6 +238,7 @@ def compare(
     Example: `average-dice compare log.parquet --policy old.safetensors --policy new.safetensors --discount 0.95`
     """
     from average_dice.comparison import compare as run
+    from average_dice.policies import as_policy
 
     if json is not None:
         check_writable(json)
@@ -238,6 +249,7 @@ def compare(
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
     }
     log = read_log(data, categorical, action_features)
+    policies = {name: as_policy(one, log) for name, one in policies.items()}
     console = make_console()
     for one in policies.values():
         say_if_deterministic(console, one, log)

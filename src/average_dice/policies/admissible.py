@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float, Int
 from average_dice.data import LoggedDataset
 from average_dice.data.validation import PROBABILITY_ROUNDING
 from average_dice.errors import PolicyError
-from average_dice.policies.base import Observations
+from average_dice.policies.base import Observations, Policy
+from average_dice.policies.categorical import CategoricalPolicy
 
 Mask = Bool[np.ndarray, "row choice"]
 
@@ -62,6 +63,53 @@ class ForbiddenActions:
         forbidden = ~np.take_along_axis(mask, actions, axis=1)
         kept = np.where(forbidden, 0.0, weights)
         return np.where(forbidden.any(axis=1, keepdims=True), kept / kept.sum(axis=1, keepdims=True), weights)
+
+
+def admissible(policy: Policy, data: LoggedDataset | None) -> Policy:
+    """The policy among admissible actions: at each state of the log, forbidden actions get probability 0, and the other
+    probabilities are divided by their sum. Without a mask, and at other states, it is the same.
+
+    Raises a `PolicyError` where the policy takes forbidden actions only.
+    """
+    if data is None:
+        raise PolicyError("the mask is the log's: give it, as_policy(policy, data, mask=True).")
+    if data.action_mask is None:
+        return policy
+    mask = data.action_mask
+    found = CategoricalPolicy(MaskedLogits(policy, ForbiddenActions(_by_observation(data, mask), mask.shape[1]), data))
+    found.log_probabilities(data.observation)
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MaskedLogits:
+    """log π(·|s), −∞ for forbidden actions; `CategoricalPolicy` divides by the sum."""
+
+    policy: Policy
+    forbidden: ForbiddenActions
+    data: LoggedDataset
+
+    def __call__(self, observations: Observations) -> Float[np.ndarray, "row choice"]:
+        actions, weights = self.policy.weighted_actions(observations, num_draws=1, generator=np.random.default_rng(0))
+        num_actions = self.forbidden.num_actions
+        if weights.shape[1] != num_actions:
+            raise PolicyError(f"the policy has {weights.shape[1]} actions, action_mask has {num_actions}. Correct one.")
+        everything = np.ones(num_actions, bool)
+        allowed = np.array([self.forbidden.masks.get(name, everything) for name in _names(observations)])
+        kept = np.where(np.take_along_axis(allowed, actions, axis=1), weights, 0.0)
+        wrong = kept.sum(axis=1) <= 0
+        if wrong.any():
+            rows = np.flatnonzero((self.data.observation == observations[int(wrong.argmax())]).all(axis=1))
+            place = self.data.place(int(rows[0])) if len(rows) else "a next state"
+            raise PolicyError(
+                f"{place}: the policy takes only actions that action_mask forbids, {int(wrong.sum()):,} such rows in "
+                "all. Give an allowed action a probability, or correct the mask."
+            )
+        with np.errstate(divide="ignore"):
+            return np.log(kept)
+
+    def __repr__(self) -> str:
+        return f"{self.policy!r} among admissible actions"
 
 
 def _by_observation(data: LoggedDataset, mask: Mask) -> dict[bytes, Bool[np.ndarray, " choice"]]:

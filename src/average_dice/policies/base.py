@@ -5,7 +5,7 @@ Any object with these three methods is a policy; nothing needs to be inherited. 
 """
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -54,3 +54,12 @@ def mean_over_actions(
     actions, weights = policy.weighted_actions(observations, num_draws=num_draws, generator=generator)
     columns = [function(observations, actions[:, draw]) for draw in range(weights.shape[1])]
     return np.einsum("rd,rd->r", weights, np.stack(columns, axis=1))
+
+
+def short_name(function: Any, outputs: str) -> str:
+    """What a policy is made of, for people: `17 inputs, 3 actions` of a network, else the name of the function."""
+    if hasattr(function, "num_inputs") and hasattr(function, "num_outputs"):
+        return f"{function.num_inputs} inputs, {function.num_outputs} {outputs}"
+    if hasattr(function, "__qualname__"):
+        return f"function {function.__qualname__.split('.')[-1]}"
+    return repr(function) if type(function).__module__.startswith("average_dice") else type(function).__name__

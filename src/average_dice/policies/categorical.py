@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from average_dice import memory
 from average_dice.errors import PolicyError
-from average_dice.policies.base import Actions, Observations, WeightedActions
+from average_dice.policies.base import Actions, Observations, WeightedActions, short_name
 
 ROWS_AT_ONCE = 16_384
 
@@ -79,3 +79,6 @@ class CategoricalPolicy:
         probabilities = np.exp(self.log_probabilities(observations))
         actions = np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape)
         return actions, probabilities
+
+    def __repr__(self) -> str:
+        return f"CategoricalPolicy({short_name(self.logits, 'actions')})"

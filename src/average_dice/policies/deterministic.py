@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from average_dice.errors import NotApplicable, PolicyError
-from average_dice.policies.base import Actions, Observations, WeightedActions
+from average_dice.policies.base import Actions, Observations, WeightedActions, short_name
 
 NO_DENSITY = (
     "the policy is deterministic and actions are continuous: importance ratios do not exist. "
@@ -91,6 +91,10 @@ class DeterministicPolicy:
             return chosen[:, None], np.ones((len(chosen), 1))
         every = np.broadcast_to(np.arange(self.num_actions), (len(chosen), self.num_actions))
         return every, (every == chosen[:, None]).astype(np.float64)
+
+    def __repr__(self) -> str:
+        kind = "continuous" if self.num_actions is None else f"{self.num_actions} actions"
+        return f"DeterministicPolicy({short_name(self.action, 'dimensions of the action')}, {kind})"
 
     def _require_kind(self, actions: Actions) -> None:
         if (actions.ndim == 1) == self.is_discrete:

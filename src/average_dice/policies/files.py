@@ -1,4 +1,4 @@
-"""Policy files: safetensors with a fixed set of names. Reading a file never executes code."""
+"""Policy files: safetensors with a fixed set of names, tables in CSV, rules in JSON. Reading never executes code."""
 
 from pathlib import Path
 from typing import Any
@@ -9,26 +9,35 @@ from safetensors.numpy import save
 
 from average_dice.errors import PolicyError
 from average_dice.files import written_whole
+from average_dice.policies.adapters.rules import read_rules
+from average_dice.policies.adapters.tables import read_csv
 from average_dice.policies.categorical import CategoricalPolicy
 from average_dice.policies.deterministic import DeterministicPolicy
 from average_dice.policies.gaussian import GaussianPolicy
 from average_dice.policies.network import Network
+from average_dice.policies.unbound import UnboundPolicy
 
 FORMAT, VERSION = "average-dice-policy", "1"
+READERS = {".csv": read_csv, ".json": read_rules}  # by names; all other files are safetensors
 PolicyOfFile = CategoricalPolicy | GaussianPolicy | DeterministicPolicy
 
 # A standard deviation of e⁻²⁰ = 2·10⁻⁹ is below the rounding of float32 actions: such a policy is deterministic.
 LEAST_LOG_STD = -20.0
 
 
-def load_policy(path: str | Path) -> PolicyOfFile:
+def load_policy(path: str | Path) -> PolicyOfFile | UnboundPolicy:
     """Reads a policy file. A Gaussian policy whose `log_std` are all below −20, or −∞, is read as deterministic.
+
+    Tables (.csv) and rules (.json) speak of columns and actions by name. `evaluate` finds these in its log;
+    elsewhere use `as_policy(policy, data)`.
 
     >>> policy = load_policy("policy.safetensors")  # doctest: +SKIP
     """
     path = Path(path)
     if not path.is_file():
         raise PolicyError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}. Check the path.")
+    if path.suffix in READERS:
+        return READERS[path.suffix](path)
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

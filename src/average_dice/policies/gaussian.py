@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from average_dice.errors import PolicyError
-from average_dice.policies.base import Actions, Observations, WeightedActions
+from average_dice.policies.base import Actions, Observations, WeightedActions, short_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,9 @@ class GaussianPolicy:
                 "one row for each observation, one column for each number of the action."
             )
         return means
+
+    def __repr__(self) -> str:
+        return f"GaussianPolicy({short_name(self.mean, 'dimensions of the action')})"
 
     def clip(self, actions: Float[np.ndarray, "row action"]) -> Float[np.ndarray, "row action"]:
         """The actions within the bounds of the environment."""

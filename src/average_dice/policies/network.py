@@ -59,6 +59,9 @@ class Network:
         """The number of outputs."""
         return int(self.weights[-1].shape[0])
 
+    def __repr__(self) -> str:
+        return f"Network({self.num_inputs} inputs, {self.num_outputs} outputs, {self.activation})"
+
     def __call__(self, observations: Observations) -> Float[np.ndarray, "row output"]:
         if observations.shape[1] != self.num_inputs:
             raise PolicyError(

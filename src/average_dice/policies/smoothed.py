@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from average_dice.data import LoggedDataset
 from average_dice.errors import SettingError
-from average_dice.policies.base import Observations, Policy
+from average_dice.policies.base import Observations, Policy, short_name
 from average_dice.policies.deterministic import DeterministicPolicy
 from average_dice.policies.gaussian import GaussianPolicy
 
@@ -22,6 +22,9 @@ class SmoothedPolicy(GaussianPolicy):
 
     original: DeterministicPolicy | None = None
     bandwidth: float = float("nan")
+
+    def __repr__(self) -> str:
+        return f"SmoothedPolicy({short_name(self.mean, 'dimensions of the action')}, bandwidth {self.bandwidth:g})"
 
 
 def smoothed(policy: Policy, dataset: LoggedDataset, bandwidth: float | None = None) -> SmoothedPolicy:

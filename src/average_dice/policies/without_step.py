@@ -41,3 +41,6 @@ class WithoutStep:
     ) -> WeightedActions:
         """Actions of π and their weights for each row."""
         return self.policy.weighted_actions(observations[:, :-1], num_draws=num_draws, generator=generator)
+
+    def __repr__(self) -> str:
+        return f"{self.policy!r}, which does not see the step"

@@ -7,6 +7,7 @@ from average_dice.policies import (
     CategoricalPolicy,
     DeterministicPolicy,
     GaussianPolicy,
+    Policy,
     mixed_with_uniform,
     with_scaled_variance,
 )
@@ -14,10 +15,12 @@ from average_dice.policies import (
 NetworkPolicy = CategoricalPolicy | GaussianPolicy
 
 
-def require_stochastic(policy: NetworkPolicy | DeterministicPolicy) -> NetworkPolicy:
+def require_stochastic(policy: Policy) -> NetworkPolicy:
     """The same policy. Raises if it is deterministic: tasks sample actions, and scale their variance."""
     if isinstance(policy, DeterministicPolicy):
         raise PolicyError("tasks need a stochastic policy, and this one is deterministic. Give it a finite log_std.")
+    if not isinstance(policy, NetworkPolicy):
+        raise PolicyError(f"tasks need a policy of a .safetensors file, or one of a task, not {policy!r}.")
     return policy
 
 
