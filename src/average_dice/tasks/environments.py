@@ -19,6 +19,7 @@ import numpy as np
 from average_dice.data import LoggedDataset
 from average_dice.data.importers.spaces import Layout, check_action_space, first_action, is_discrete
 from average_dice.errors import NotApplicable, PolicyError, SettingError, needs_extra
+from average_dice.policies import as_policy
 from average_dice.progress import listening, report
 
 
@@ -35,8 +36,8 @@ def collect(
     """Runs the policy in an environment and logs whole episodes, with the log-probabilities of its actions.
 
     - `env`: a Gymnasium environment, the id of a registered one, or a function that makes one.
-    - `policy`: a `Policy`; only `sample` and `log_prob` are used. Where it has no density, as a deterministic policy
-      over continuous actions, the log has no behaviour_log_prob.
+    - `policy`: anything that `as_policy` takes, such as a Stable-Baselines3 model. Where it has no density, as a
+      deterministic policy over continuous actions, the log has no behaviour_log_prob.
     - `episodes`: how many; or `transitions`: episodes until there are at least that many.
     - `max_steps`: truncate episodes after this many steps, besides the environment's own limit. Time limits are
       truncation, never termination.
@@ -49,7 +50,7 @@ def collect(
     for name, number in (("episodes", episodes), ("transitions", transitions), ("max_steps", max_steps)):
         if number is not None and number < 1:
             raise SettingError(f"{name} must be at least 1, not {number}.")
-    policy = usable(policy)
+    policy = as_policy(policy)
     with _made(env) as made, _shown() if progress else nullcontext():
         layout = Layout.of(made.observation_space)
         actions = _Actions.of(made.action_space)
@@ -75,16 +76,6 @@ def collect(
             if episodes is not None:
                 report(done, episodes)
         return rows.log(policy, layout, _described(made, seed, max_steps))
-
-
-def usable(policy: Any) -> Any:
-    """The policy, if it can act and say how likely its actions are. This is the place to convert other kinds."""
-    if not callable(getattr(policy, "sample", None)) or not callable(getattr(policy, "log_prob", None)):
-        raise PolicyError(
-            f"{type(policy).__name__} is not a policy: it needs sample and log_prob. "
-            "Make one by CategoricalPolicy, GaussianPolicy or load_policy."
-        )
-    return policy
 
 
 @contextmanager
