@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
+    from average_dice.data import from_dataframe as from_dataframe
     from average_dice.data import read_dataset as read_dataset
     from average_dice.data import write_dataset as write_dataset
     from average_dice.errors import AverageDiceError as AverageDiceError
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {
     "LoggedDataset": "data",
+    "from_dataframe": "data",
     "read_dataset": "data",
     "write_dataset": "data",
     "Policy": "policies",

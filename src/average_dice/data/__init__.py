@@ -4,5 +4,14 @@ from average_dice.data.action_features import read_action_features
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.encoding import Encoding
 from average_dice.data.files import check_suffix, read_dataset, write_dataset
+from average_dice.data.tables import from_dataframe
 
-__all__ = ["Encoding", "LoggedDataset", "check_suffix", "read_action_features", "read_dataset", "write_dataset"]
+__all__ = [
+    "Encoding",
+    "LoggedDataset",
+    "check_suffix",
+    "from_dataframe",
+    "read_action_features",
+    "read_dataset",
+    "write_dataset",
+]

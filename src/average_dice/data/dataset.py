@@ -167,6 +167,13 @@ class LoggedDataset:
             columns, metadata, categorical=categorical, action_features=action_features, names=names, extra=extra
         )
 
+    @staticmethod
+    def from_dataframe(frame: Any, **columns: Any) -> "LoggedDataset":
+        """A log from a data frame; the same as `average_dice.from_dataframe`, with the same arguments."""
+        from average_dice.data.tables import from_dataframe
+
+        return from_dataframe(frame, **columns)
+
     @property
     def num_transitions(self) -> int:
         """The number of rows."""
