@@ -217,7 +217,8 @@ class LoggedDataset:
     @property
     def categorical_advice(self) -> str | None:
         """A sentence, without a full stop, about the columns that look categorical; None if there are none."""
-        return advice(self.observation, self.looks_categorical) if self.looks_categorical else None
+        places = self.looks_categorical
+        return advice(self.observation, places, self.names.observations) if places else None
 
     def rows_of(self, chosen: Int[np.ndarray, " choice"]) -> Int[np.ndarray, " row"]:
         """The rows of these episodes, one episode after the other. Episodes are numbered from 0 as in `starts`."""

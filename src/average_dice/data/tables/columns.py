@@ -157,6 +157,10 @@ def kind_of(column: pa.Array) -> str:
         return "text"
     if is_list(column):
         return "lists"
+    if pa.types.is_date(kind):
+        return "dates"
+    if pa.types.is_timestamp(kind):
+        return "timestamps"
     if is_whole(column):
         return "integers"
     return "numbers" if is_number(column) else str(kind)

@@ -122,7 +122,8 @@ def _check_time(rows: Rows, name: str, column: pa.Array, rank: np.ndarray, under
         if 0 < gaps <= len(steps) / 2:
             row = int(np.flatnonzero(inside)[(steps != 1).argmax()])
             understood.note(
-                f"{name} jumps in {many(gaps, 'place')}, the first after {rows.place(row)}: rows count as consecutive steps"
+                f"{name} jumps in {many(gaps, 'place')}, the first after {rows.place(row)}: rows count as consecutive "
+                "steps"
             )
 
 
@@ -137,8 +138,8 @@ def ends_of(table: Arrays, roles: Roles, rows: Rows, understood: Understood) -> 
     open_ends = rows.last & ~terminated & ~truncated
     if open_ends.any() and roles.terminated is not False:
         understood.note(
-            f"no flag on the last row of {open_ends.sum():,} of {many(int(rows.last.sum()), 'episode')}: this counts as "
-            "truncated, that is, only the recording stopped"
+            f"no flag on the last row of {open_ends.sum():,} of {many(int(rows.last.sum()), 'episode')}: this counts "
+            "as truncated, that is, only the recording stopped"
         )
     return terminated, truncated
 
