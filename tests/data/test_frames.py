@@ -324,6 +324,27 @@ def test_kinds_of_observations() -> None:
     assert log_of(table, observations=["[fw]"]).names.observations == ("f", "w")
 
 
+def test_categoricals_of_numbers_are_codes() -> None:
+    frame = pd.DataFrame({"e": [0, 1, 2], "x": pd.Categorical([7, 3, 7]), "a": pd.Categorical([0.5, 2.5, 2.5]), "r": 1})
+    log = ad.from_dataframe(frame, episode="e", observations=["x"], action="a", reward="r")
+    assert log.observation.tolist() == [[1], [0], [1]]
+    assert log.categorical == (0,)
+    assert log.names.categories == {0: ("3", "7")}
+    assert (log.action.tolist(), log.names.actions) == ([0, 1, 1], ("0.5", "2.5"))
+
+
+def test_names_that_are_no_texts_or_occur_twice_are_refused() -> None:
+    for names, words in ((["e", 5], "the name of column 5 is no text"), (["e", "e"], "two columns of the same name")):
+        with pytest.raises(ad.DatasetError, match=words):
+            ad.from_dataframe(pd.DataFrame([[1, 2]], columns=names), **ROLES)
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_every_kind_of_text_is_the_same(kind: pa.DataType) -> None:
+    table = pa.table(CLINIC).set_column(4, "drug", pa.array(CLINIC["drug"]).cast(kind))
+    assert ad.from_dataframe(table, **ROLES).sha256 == clinic().sha256
+
+
 def test_times_and_structures_are_refused_as_observations() -> None:
     with pytest.raises(ad.DatasetError, match=r"x holds times .* and cannot be an observation"):
         log_of(one_step(x=pd.to_datetime(["2024-01-01", "2024-01-02"])))

@@ -22,15 +22,27 @@ def plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     if isinstance(column.type, pa.UuidType):
         return pa.array([None if one is None else str(one) for one in column.to_pylist()], pa.string())
     return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
+def taken(name: str, column: pa.Array, positions: np.ndarray) -> pa.Array:
+    """The values at these positions."""
+    try:
+        return column.take(pa.array(positions))
+    except pa.ArrowException:
+        raise DatasetError(f"{name} is {kind_of(column)}, which cannot be read. Convert it.") from None
+
+
 def is_text(column: pa.Array) -> bool:
     """Whether it holds texts."""
     kind = column.type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_list(column: pa.Array) -> bool:

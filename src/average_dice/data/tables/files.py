@@ -25,8 +25,8 @@ CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_HEADER = 2**20  # bytes of the first line of a CSV file
 MOST_COLUMNS = 10_000
-PER_BYTE = 4  # memory for each byte of a CSV file: the shortest number has two bytes in it and eight in memory
-PER_VALUE = 16  # bytes for each value of a Parquet file, besides what it says itself
+PER_BYTE = 4  # memory for each byte that is read: the shortest number of a CSV file has two bytes, and then eight
+PER_VALUE = 16  # bytes of memory for each value of a Parquet file
 CHUNK = 2**24  # bytes that are decompressed at once
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, zlib.error, csv.Error)
@@ -74,7 +74,8 @@ def _joined(parts: Sequence[pa.Table], paths: Sequence[Path]) -> pa.Table:
     if len(parts) == 1:
         return parts[0]
     try:
-        return pa.concat_tables(parts, promote_options="permissive")
+        decoded = [pa.table({name: plain(part.column(name)) for name in part.column_names}) for part in parts]
+        return pa.concat_tables(decoded, promote_options="permissive")
     except pa.ArrowException:
         for name in parts[0].column_names:
             kinds = {kind_of(plain(part.column(name))): path.name for part, path in zip(parts, paths, strict=True)}
@@ -114,17 +115,19 @@ def _read(path: Path, names: Sequence[str]) -> pa.Table:
         raise
     except UNREADABLE as error:
         raise _unreadable(path, error) from None
-    return pa.table({name: plain(table.column(name)) for name in names})
+    return table.select(list(names))
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> pa.Table:
+    """Batch by batch, because what a file says about its own size may be wrong."""
     file = pq.ParquetFile(path)
-    size = file.metadata.num_rows * len(names) * PER_VALUE
-    for group in range(file.metadata.num_row_groups):
-        chunks = (file.metadata.row_group(group).column(one) for one in range(file.metadata.num_columns))
-        size += sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.split(".")[0] in names)
-    memory.require(size, f"{path.name}: reading it")
-    return file.read(columns=list(names))
+    memory.require(file.metadata.num_rows * len(names) * PER_VALUE, f"{path.name}: reading it")
+    batches, size = [], 0
+    for batch in file.iter_batches(columns=list(names)):
+        batches.append(batch)
+        size += batch.nbytes
+        memory.require(PER_BYTE * size, f"{path.name}: reading it")
+    return pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
 
 
 def _read_csv(path: Path, names: Sequence[str]) -> pa.Table:

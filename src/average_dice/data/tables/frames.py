@@ -92,8 +92,10 @@ def _arrow(frame: Any, roles: Roles) -> pa.Table:
             f"{type(frame).__name__} is no data frame. Give one of pandas or polars, an Arrow table or a DuckDB "
             "relation."
         ) from None
-    except nw.exceptions.NarwhalsError as error:
-        raise DatasetError(f"the data frame is not readable: {str(error).splitlines()[0]}.") from None
+    except nw.exceptions.DuplicateError:
+        raise DatasetError("the data frame has two columns of the same name. Rename or remove one.") from None
+    if wrong := [name for name in columns if not isinstance(name, str)]:
+        raise DatasetError(f"the name of column {wrong[0]!r} is no text. Rename the columns.")
     names = roles.of(columns).names
     if isinstance(found, nw.LazyFrame):
         return found.select(names).collect("pyarrow").to_native()

@@ -1,6 +1,7 @@
 """From a user's table to a log: rows, ends of episodes, observations, actions, rewards."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import pyarrow as pa
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.actions import actions_of, log_probabilities, mask_of, require_all
-from average_dice.data.tables.columns import is_number, kind_of, numbers, plain, range_of, texts
+from average_dice.data.tables.columns import is_number, kind_of, numbers, plain, range_of, taken, texts
 from average_dice.data.tables.observations import check_missing, imputed, joined, observed
-from average_dice.data.tables.roles import Roles
+from average_dice.data.tables.roles import Roles, listed
 from average_dice.data.tables.rows import Rows, ends_of, rows_of
 from average_dice.data.understood import Understood, many
 from average_dice.errors import DatasetError, SettingError
@@ -35,11 +36,11 @@ def log_of_table(
     if table.num_rows == 0:
         raise DatasetError("the table has no rows. Check how it was written or filtered.")
     understood = understood or Understood()
+    roles = _with_categoricals(roles, table)
     unsorted = {name: plain(table.column(name)) for name in roles.names}
     rows = rows_of(unsorted, roles, understood)
     terminated, truncated = ends_of(unsorted, roles, rows, understood)
-    positions = pa.array(rows.order)
-    columns = {name: column.take(positions) for name, column in unsorted.items()}
+    columns = {name: taken(name, column, rows.order) for name, column in unsorted.items()}
 
     cells = observed(columns, roles, understood)
     seen, unused = joined(cells, rows, terminated)
@@ -51,7 +52,7 @@ def log_of_table(
 
     used = np.flatnonzero(~unused)
     kept = rows.chosen(used)
-    columns = {name: column.take(pa.array(used)) for name, column in columns.items()}
+    columns = {name: taken(name, column, used) for name, column in columns.items()}
     action, action_names = actions_of(columns, roles, kept, actions, understood)
     require_all([roles.reward], columns, kept, "Rewards")
     reward = numbers(roles.reward, columns[roles.reward], "a reward")
@@ -81,6 +82,13 @@ def log_of_table(
         names=Names(seen.names, action_names, dict(seen.categories)),
         extra=_extra(roles, columns, kept, understood),
     )
+
+
+def _with_categoricals(roles: Roles, table: pa.Table) -> Roles:
+    """Columns that a data frame calls categorical are categorical here, too."""
+    single = [*listed(roles.observations), *listed(roles.action)]
+    found = [name for name in single if pa.types.is_dictionary(table.schema.field(name).type)]
+    return replace(roles, categorical=list(dict.fromkeys([*roles.categorical, *found])))
 
 
 def _tell_next(roles: Roles, rows: Rows, unused: np.ndarray, understood: Understood) -> None:
