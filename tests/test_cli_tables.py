@@ -3,9 +3,12 @@
 import gzip
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -148,6 +151,8 @@ def test_several_actions_and_constants_in_the_mapping(tmp_path: Path) -> None:
     log = ad.read_dataset(path, observations=["x"], columns={"terminated": "true", "action": "a+b"})
     assert log.action.tolist() == [[1, 2.5], [2, 7.5]]
     assert log.terminated.all()
+    path.write_text("x,action,reward\n1.5,1,0\n2.5,0,1\n")
+    assert ad.read_dataset(path, observations=["x"], columns={"episode": "none"}).is_one_step
 
 
 def test_a_foreign_file_gets_a_command_to_start_from(visits: Path) -> None:
@@ -288,3 +293,25 @@ def test_not_gzip_and_not_parquet_are_refused(tmp_path: Path) -> None:
             columns={"episode": "patient_id", "reward": "outcome", "action": "dose"},
             observations=["age"],
         )
+
+
+# The page of the documentation.
+
+
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "your_log.md").read_text()
+    table, commands, code = (
+        re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in ("text", "sh", "python")
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("visits.csv").write_text(table)
+    shown, valid = (run(*shlex.split(line)[1:]) for line in commands.splitlines())
+    printed = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines() if "│" in line]
+    section = page.partition("| column | yours |")[2].partition("\n\n")[0]
+    assert printed == [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines()[2:]]
+    assert "The log is valid." in valid
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["log"].sha256 == names["same"].sha256 == ad.read_dataset("log.parquet").sha256
+    assert names["log"].names.actions == ("high", "low", "none")
+    assert [one["yours"] for one in names["log"].metadata["columns"]] == [line[1] for line in printed]

@@ -137,6 +137,13 @@ def test_integers_stay_and_other_identifiers_are_numbered(identifiers: Any, numb
         assert log.extra["episode_name"].tolist() == names
 
 
+def test_every_row_may_be_an_episode() -> None:
+    log = log_of({"x": [1.0, 2.0], "a": [0, 1], "r": [0.0, 1.0]}, episode=None)
+    assert log.is_one_step
+    assert log.episode.tolist() == [0, 1]
+    assert "episode_name" not in log.extra
+
+
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
 def test_uuids_are_names(library: Any) -> None:
     first, second = uuid.UUID(int=2), uuid.UUID(int=1)

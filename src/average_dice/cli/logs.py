@@ -37,7 +37,7 @@ Columns = Annotated[
     str | None,
     typer.Option(
         help="Your names of columns: episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged. "
-        "terminated=true: every episode ends by itself. What has our name needs none."
+        "terminated=true: every episode ends by itself. episode=none: every row is one. What has our name needs none."
     ),
 ]
 Observations = Annotated[

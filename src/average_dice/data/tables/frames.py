@@ -14,7 +14,7 @@ from average_dice.errors import DatasetError
 def from_dataframe(
     frame: Any,
     *,
-    episode: str,
+    episode: str | None,
     time: str | None = None,
     observations: str | Sequence[str],
     action: str | Sequence[str],
@@ -36,6 +36,7 @@ def from_dataframe(
     """A log from a data frame of pandas or polars, an Arrow table or a DuckDB relation. Arguments name its columns.
 
     - `episode`: integers stay; other identifiers are numbered as they appear and kept in `extra["episode_name"]`.
+      None: every row is an episode, as in a log of single decisions.
     - `time`: rows are sorted by it within the episode. Without it, the rows of an episode must be in order of time.
     - `observations`: numbers, booleans, texts (which become codes), a column of lists, or patterns such as `"lab_*"`.
     - `action`: texts, booleans and integers are discrete. A float column, a list of columns or a column of lists is

@@ -13,6 +13,7 @@ PROBABILITIES = ("behaviour_log_prob", "behaviour_prob", "target_log_prob", "tar
 KEYS = (*NEEDED, *OPTIONAL, *PROBABILITIES, "observations")
 ALIASES = {"step": "time", "observation": "observations", "next_observation": "next_observations"}
 CONSTANTS = {"true": True, "false": False}
+EACH_ROW = "none"  # episode=none: every row is an episode
 
 # What such columns are often called, for the command that an error suggests; parts of names in lower case.
 USUAL = {
@@ -53,7 +54,7 @@ def roles_of(
 
 
 def _known(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping by our names, with true and false for terminated."""
+    """The mapping by our names, with true and false for terminated, and no column for episodes of one row."""
     found: dict[str, Any] = {}
     for key, value in columns.items():
         ours = ALIASES.get(key, key)
@@ -66,6 +67,8 @@ def _known(columns: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingError(f"columns maps {ours} twice.")
         if ours == "terminated" and isinstance(value, str):
             value = CONSTANTS.get(value.lower(), value)
+        if ours == "episode" and isinstance(value, str) and value.lower() == EACH_ROW:
+            value = None
         found[ours] = value
     return found
 

@@ -16,7 +16,7 @@ Several = str | Sequence[str]
 class Roles:
     """The names of columns, as in `from_dataframe`."""
 
-    episode: str
+    episode: str | None
     observations: Several
     action: Several
     reward: str

@@ -47,15 +47,7 @@ class Rows:
 
 def rows_of(table: Arrays, roles: Roles, understood: Understood) -> Rows:
     """The rows sorted by episode and time. Steps are 0, 1, 2, …"""
-    column = table[roles.episode]
-    if (absent := missing(column)).any():
-        raise DatasetError(
-            f"{roles.episode}: {absent.sum():,} missing, the first in row {absent.argmax()}. Every row needs its "
-            "episode."
-        )
-    episode, names = _episodes(column)
-    number = len(np.unique(episode))
-    understood.column("episode", roles.episode, kind_of(column), f"{number:,} different", column[0])
+    episode, names = _episodes(table, roles.episode, understood)
     if roles.time is None:
         order = np.argsort(episode, kind="stable")
         understood.column("step", "–", "order of rows", "")
@@ -72,8 +64,17 @@ def rows_of(table: Arrays, roles: Roles, understood: Understood) -> Rows:
     return rows
 
 
-def _episodes(column: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+def _episodes(table: Arrays, name: str | None, understood: Understood) -> tuple[np.ndarray, np.ndarray | None]:
     """The numbers of the episodes, and their names if these are not integers. Names are numbered as they appear."""
+    if name is None:
+        understood.column("episode", "–", "each row", "")
+        return np.arange(len(next(iter(table.values())))), None
+    column = table[name]
+    if (absent := missing(column)).any():
+        raise DatasetError(
+            f"{name}: {absent.sum():,} missing, the first in row {absent.argmax()}. Every row needs its episode."
+        )
+    understood.column("episode", name, kind_of(column), f"{len(pc.unique(column)):,} different", column[0])
     if is_whole(column) and not (pa.types.is_uint64(column.type) and pc.max(column).as_py() > np.iinfo(np.int64).max):
         return column.cast(pa.int64()).to_numpy(zero_copy_only=False), None
     if is_number(column) and not pa.types.is_boolean(column.type):
