@@ -170,6 +170,7 @@ def test_a_foreign_file_gets_a_command_to_start_from(visits: Path) -> None:
         (("--columns", "reward"), "--columns takes pairs such as reward=outcome"),
         (("--columns", "reward=a,reward=b"), "--columns maps reward twice"),
         (("--columns", "rewrd=outcome"), "columns maps 'rewrd', which is no column of a log. Did you mean 'reward'?"),
+        (("--columns", "episode=patient"), "no column 'patient'. Did you mean 'patient_id'?"),
         (("--columns", PAIRS + "x", "--observations", "age"), "no column 'probx'. Did you mean 'prob'?"),
         (("--columns", PAIRS, "--observations", "age,bp"), "bp: 1 missing (the first at episode p1, step 2)"),
         (("--columns", PAIRS, "--observations", "age", "--impute", "mean"), "impute is 'mean'"),

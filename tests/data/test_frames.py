@@ -161,6 +161,14 @@ def test_timestamps_sort_rows_and_ties_are_refused() -> None:
         clinic({"day": [1, 1, 1, 2, 2]})
 
 
+def test_dates_that_python_does_not_know_are_sorted_but_are_no_names() -> None:
+    far = pa.array([2**30, -(2**30)], pa.date32())
+    log = log_of(one_step(e=[0, 0], t=far, x=[1.0, 2.0]), time="t", terminated=True)
+    assert log.observation[:, 0].tolist() == [2, 1]
+    with pytest.raises(ad.DatasetError, match="a column of dates holds values out of range"):
+        log_of(one_step(e=far))
+
+
 def test_text_as_time_is_sorted_by_the_alphabet_with_a_note() -> None:
     log = log_of(one_step(e=[0, 0], t=["10", "9"], x=[1.0, 2.0]), time="t", terminated=True)
     assert log.observation[:, 0].tolist() == [1, 2]
@@ -359,6 +367,45 @@ def test_times_and_structures_are_refused_as_observations() -> None:
         log_of(one_step(x=[{"a": 1}, {"a": 2}]))
     with pytest.raises(ad.DatasetError, match="x has 1 numbers in row 1 and 2 in others"):
         log_of(one_step(x=[[1.0, 2.0], [3.0]]))
+
+
+ODD = {
+    "times": pa.array([1, 2], pa.time32("s")),
+    "durations": pa.array([1, 2], pa.duration("s")),
+    "bytes": pa.array([b"\xff", b"a"]),
+    "lists of texts": pa.array([["a"], ["b"]]),
+    "empty lists": pa.array([[], []], pa.list_(pa.float64())),
+    "structures": pa.array([{"a": 1}, {"a": 2}]),
+    "maps": pa.array([[("a", 1)], [("a", 2)]], pa.map_(pa.string(), pa.int32())),
+    "nothing": pa.nulls(2),
+    "union": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1.0, 2.0])]),
+    "run ends": pa.RunEndEncodedArray.from_arrays([1, 2], [1.0, 2.0]),
+    "infinite": pa.array([float("inf")] * 2),
+}
+
+
+READ = {
+    "e": set(ODD) - {"nothing"},
+    "t": {"times", "durations", "bytes", "run ends", "infinite"},
+    "x": {"run ends"},
+    "a": {"run ends"},
+    "r": {"run ends"},
+    "d": set(),
+    "p": {"nothing"},
+    "k": set(ODD),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("role", READ)
+def test_odd_columns_are_read_or_refused(kind: str, role: str) -> None:
+    usual = one_step(e=["a", "b"], t=[1, 2], d=[1, 1], p=[0.5, 0.5], k=["u", "v"])
+    roles = {"time": "t", "terminated": "d", "behaviour_prob": "p", "extra": ["k"]}
+    if kind in READ[role]:
+        assert log_of(usual | {role: ODD[kind]}, **roles).num_transitions == 2
+    else:
+        with pytest.raises(ad.DatasetError):
+            log_of(usual | {role: ODD[kind]}, **roles)
 
 
 def test_missing_values_are_counted_and_refused() -> None:

@@ -103,7 +103,18 @@ def texts(column: pa.Array) -> np.ndarray:
         if is_whole(column):
             return np.array([None if one is None else str(one) for one in column.to_pylist()], object)
         return np.array([None if np.isnan(one) else name_of(one) for one in values], object)
-    return np.array([None if one is None else str(one) for one in column.to_pylist()], object)
+    try:
+        return np.array([None if one is None else str(one) for one in column.to_pylist()], object)
+    except (OverflowError, ValueError, pa.ArrowException):
+        raise DatasetError(f"a column of {kind_of(column)} holds values out of range. Convert it to texts.") from None
+
+
+def text_of(value: pa.Scalar) -> str:
+    """A value as a text for people; also a date that Python does not know."""
+    try:
+        return str(value)
+    except (OverflowError, ValueError, pa.ArrowException):
+        return f"{value.type} out of range"
 
 
 def name_of(value: float) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from average_dice.data.tables.roles import Roles, did_you_mean, shown
+from average_dice.data.tables.roles import Roles, did_you_mean, require, shown
 from average_dice.errors import DatasetError, SettingError
 
 NEEDED = ("episode", "action", "reward")
@@ -45,6 +45,9 @@ def roles_of(
         if not set(both) & set(given) and (same := [name for name in both if name in names]):
             given[same[0]] = same[0]
     if absent := [key for key in (*NEEDED, "observations") if key not in given]:
+        for value in given.values():
+            if isinstance(value, str) and not any(one in value for one in "*+"):
+                require(value, names)
         raise DatasetError(_foreign(absent, names, given))
     if isinstance(action := given["action"], str) and action not in names and "+" in action:
         given["action"] = action.split("+")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from average_dice.data.tables.columns import flags, is_number, is_text, is_whole, kind_of, missing, texts
+from average_dice.data.tables.columns import flags, is_number, is_text, is_whole, kind_of, missing, text_of, texts
 from average_dice.data.tables.columns import numbers as numbers_of
 from average_dice.data.tables.roles import Roles
 from average_dice.data.understood import Understood, many
@@ -47,7 +47,12 @@ class Rows:
 
 def rows_of(table: Arrays, roles: Roles, understood: Understood) -> Rows:
     """The rows sorted by episode and time. Steps are 0, 1, 2, …"""
-    episode, names = _episodes(table, roles.episode, understood)
+    episode, names = _episodes(table, roles.episode)
+    if roles.episode is None:
+        understood.column("episode", "–", "each row", "")
+    else:
+        column, number = table[roles.episode], len(np.unique(episode))
+        understood.column("episode", roles.episode, kind_of(column), f"{number:,} different", text_of(column[0]))
     if roles.time is None:
         order = np.argsort(episode, kind="stable")
         understood.column("step", "–", "order of rows", "")
@@ -64,17 +69,15 @@ def rows_of(table: Arrays, roles: Roles, understood: Understood) -> Rows:
     return rows
 
 
-def _episodes(table: Arrays, name: str | None, understood: Understood) -> tuple[np.ndarray, np.ndarray | None]:
+def _episodes(table: Arrays, name: str | None) -> tuple[np.ndarray, np.ndarray | None]:
     """The numbers of the episodes, and their names if these are not integers. Names are numbered as they appear."""
     if name is None:
-        understood.column("episode", "–", "each row", "")
         return np.arange(len(next(iter(table.values())))), None
     column = table[name]
     if (absent := missing(column)).any():
         raise DatasetError(
             f"{name}: {absent.sum():,} missing, the first in row {absent.argmax()}. Every row needs its episode."
         )
-    understood.column("episode", name, kind_of(column), f"{len(pc.unique(column)):,} different", column[0])
     if is_whole(column) and not (pa.types.is_uint64(column.type) and pc.max(column).as_py() > np.iinfo(np.int64).max):
         return column.cast(pa.int64()).to_numpy(zero_copy_only=False), None
     if is_number(column) and not pa.types.is_boolean(column.type):
@@ -96,8 +99,8 @@ def _ranks(name: str, column: pa.Array, understood: Understood) -> np.ndarray:
         ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, TypeError):
         raise DatasetError(f"{name} is {kind_of(column)}, which has no order in time.") from None
-    least, most = column[int(ranks.argmin())], column[int(ranks.argmax())]
-    understood.column("step", name, kind_of(column), f"{least} to {most}", column[0])
+    least, most = text_of(column[int(ranks.argmin())]), text_of(column[int(ranks.argmax())])
+    understood.column("step", name, kind_of(column), f"{least} to {most}", text_of(column[0]))
     if is_text(column):
         understood.note(
             f"{name} is text, so rows are sorted by the alphabet, from {least} to {most}. If this is not the order of "
@@ -114,8 +117,8 @@ def _check_time(rows: Rows, name: str, column: pa.Array, rank: np.ndarray, under
         episode = rows.place(row).rpartition(",")[0]
         more = f" ({same.sum() - 1:,} more like it)" if same.sum() > 1 else ""
         raise DatasetError(
-            f"{episode}: two rows have {name} {column[int(rows.order[row])]}. Remove one of the two, or give a time "
-            f"that differs.{more}"
+            f"{episode}: two rows have {name} {text_of(column[int(rows.order[row])])}. Remove one of the two, or give "
+            f"a time that differs.{more}"
         )
     if is_whole(column) and inside.any():
         steps = np.diff(column.to_numpy(zero_copy_only=False)[rows.order].astype(np.float64))[inside]
