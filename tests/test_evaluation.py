@@ -62,6 +62,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "action",
         "behaviour_known",
         "metadata",
+        "notes",
     }
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
     assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from average_dice.data import LoggedDataset as LoggedDataset
     from average_dice.data import from_d3rlpy as from_d3rlpy
     from average_dice.data import from_d4rl as from_d4rl
+    from average_dice.data import from_dataframe as from_dataframe
     from average_dice.data import from_gymnasium as from_gymnasium
     from average_dice.data import from_minari as from_minari
     from average_dice.data import from_open_bandit as from_open_bandit
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {
     "LoggedDataset": "data",
+    "from_dataframe": "data",
     "read_dataset": "data",
     "write_dataset": "data",
     "from_minari": "data",

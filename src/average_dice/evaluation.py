@@ -18,6 +18,7 @@ from rich.console import Group
 
 from average_dice import memory as memory_limit
 from average_dice.data import LoggedDataset
+from average_dice.data.understood import notes_of, others_of
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import (
     RECOMMENDED,
@@ -400,7 +401,8 @@ def _summary(dataset: LoggedDataset) -> dict[str, Any]:
         "action_features": 0 if dataset.action_features is None else dataset.action_features.shape[1],
         "action": "discrete" if dataset.is_discrete else f"continuous, {dataset.action.shape[1]} wide",
         "behaviour_known": dataset.behaviour_log_prob is not None,
-        "metadata": {name: str(value) for name, value in dataset.metadata.items()},
+        "metadata": {name: str(value) for name, value in others_of(dataset.metadata).items()},
+        "notes": list(notes_of(dataset.metadata)),
     }
 
 

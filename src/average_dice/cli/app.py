@@ -34,37 +34,6 @@ app = typer.Typer(
 
 OWN_OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # module:attribute
 
-Logs = Annotated[
-    list[Path], typer.Argument(help="The log: one .parquet or .npz file, or several files with parts of it.")
-]
-
-Categorical = Annotated[
-    str | None,
-    typer.Option(help="Observation columns that hold codes of categories, such as 0,3. Default: those of the file."),
-]
-ActionFeatures = Annotated[
-    Path | None,
-    typer.Option(help="Features of discrete actions: a .csv or .npz file with a row of numbers for each action."),
-]
-
-
-def read_log(data: list[Path], categorical: str | None, action_features: Path | None) -> "LoggedDataset":
-    """The log with what the options declare about it."""
-    from average_dice.data import read_action_features, read_dataset
-
-    columns = None if categorical is None else _column_numbers(categorical)
-    described = None if action_features is None else read_action_features(action_features)
-    return read_dataset(*data, categorical=columns, action_features=described)
-
-
-def _column_numbers(text: str) -> list[int]:
-    try:
-        return [int(one) for one in text.split(",") if one.strip()]
-    except ValueError:
-        raise SettingError(
-            f"--categorical takes column numbers separated by commas, such as 0,3, not {text}."
-        ) from None
-
 
 def _show_version(wanted: bool) -> None:
     if wanted:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from average_dice.cli.app import (
+from average_dice.cli.app import app, find_policy, make_console, progress_bar, say_if_deterministic
+from average_dice.cli.logs import (
     ActionFeatures,
+    Actions,
     Categorical,
+    Columns,
+    Impute,
     Logs,
-    app,
-    find_policy,
-    make_console,
-    progress_bar,
+    Observations,
     read_log,
-    say_if_deterministic,
+    say_notes,
 )
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
@@ -136,8 +137,12 @@ def evaluate(
         tuple[int, int] | None,
         typer.Option(help="Two dimensions of the observation for the map of states. Default: principal components."),
     ] = None,
+    columns: Columns = None,
+    observations: Observations = None,
     categorical: Categorical = None,
+    actions: Actions = None,
     action_features: ActionFeatures = None,
+    impute: Impute = None,
     smooth: Annotated[
         str | None,
         typer.Option(
@@ -164,9 +169,10 @@ def evaluate(
     for path in outputs:
         check_writable(path)
     target: Policy | None = find_policy(policy) if policy is not None else None
-    log = read_log(data, categorical, action_features)
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute)
     target = None if target is None else as_policy(target, log)
     console = make_console()
+    say_notes(console, log)
     if smooth is not None:
         target = _smoothed(console, target, log, bandwidth)
     say_if_deterministic(console, target, log)
@@ -227,8 +233,12 @@ def compare(
     horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
+    columns: Columns = None,
+    observations: Observations = None,
     categorical: Categorical = None,
+    actions: Actions = None,
     action_features: ActionFeatures = None,
+    impute: Impute = None,
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
@@ -248,9 +258,10 @@ def compare(
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
     }
-    log = read_log(data, categorical, action_features)
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute)
     policies = {name: as_policy(one, log) for name, one in policies.items()}
     console = make_console()
+    say_notes(console, log)
     for one in policies.values():
         say_if_deterministic(console, one, log)
     with progress_bar(console) as starting:

@@ -3,7 +3,19 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from average_dice.cli.app import ActionFeatures, Categorical, Logs, app, make_console, read_log
+from average_dice.cli.app import app, make_console
+from average_dice.cli.logs import (
+    ActionFeatures,
+    Actions,
+    Categorical,
+    Columns,
+    Impute,
+    Logs,
+    Observations,
+    columns_table,
+    read_log,
+    say_notes,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,26 +32,41 @@ WIDEST_NEEDS = 9  # characters: longer cells wrap, so that the table fits into 8
 
 
 @app.command()
-def validate(data: Logs, categorical: Categorical = None, action_features: ActionFeatures = None) -> None:
+def validate(
+    data: Logs,
+    columns: Columns = None,
+    observations: Observations = None,
+    categorical: Categorical = None,
+    actions: Actions = None,
+    action_features: ActionFeatures = None,
+    impute: Impute = None,
+) -> None:
     """Checks a log. Prints every problem with its remedy, or a summary of a valid log.
 
     Example: `average-dice validate log.parquet`
     """
     from rich.table import Table
 
-    log = read_log(data, categorical, action_features)
+    from average_dice.data.plausibility import doubts
+
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute)
     table = Table(show_header=False)
     for name, value in _summary(log):
         table.add_row(name, value)
     console = make_console()
+    if (understood := columns_table(log)) is not None:
+        console.print(understood)
     console.print(table)
     console.print("The log is valid.", style="green")
-    if log.categorical_advice is not None:
-        console.print(f"Note: {log.categorical_advice}", soft_wrap=True)
+    say_notes(console, log)
+    for doubt in doubts(log):
+        console.print(f"Note: {doubt}", soft_wrap=True)
 
 
 def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     import numpy as np
+
+    from average_dice.data.understood import others_of
 
     terminated = int(log.terminated.sum())
     yield "transitions", f"{log.num_transitions:,}"
@@ -47,7 +74,7 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"
     yield "observations", f"{log.observation.shape[1]} dimensions"
     for column, values in zip(log.categorical, log.encoding.values, strict=True):
-        yield f"observation column {column}", f"categorical, {len(values):,} different values"
+        yield f"observation {log.names.observation(column)}", f"categorical, {len(values):,} different values"
     if log.is_discrete:
         yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
     else:
@@ -61,7 +88,7 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"
     yield "sha256", log.sha256[:32] + "\n" + log.sha256[32:]
-    yield from ((f"metadata: {name}", str(value)) for name, value in log.metadata.items())
+    yield from ((f"metadata: {name}", str(value)) for name, value in others_of(log.metadata).items())
 
 
 @app.command()

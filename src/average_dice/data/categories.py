@@ -77,16 +77,22 @@ def _counts(column: Column, is_first: Bool[np.ndarray, " transition"]) -> bool:
     return bool(changes.any()) and bool((changes >= 0).all() or (changes <= 0).all())
 
 
-def advice(observation: Float[np.ndarray, "transition observation"], places: Sequence[int]) -> str:
-    """One sentence, without a full stop, about columns that look categorical, with the remedy."""
+def advice(
+    observation: Float[np.ndarray, "transition observation"], places: Sequence[int], known: Sequence[str] = ()
+) -> str:
+    """One sentence, without a full stop, about columns that look categorical, with the remedy.
+
+    `known`: the names of all columns, if they have names.
+    """
+    called = [known[place] if known else str(place) for place in places]
     numbers = [f"{len(np.unique(observation[:, place])):,}" for place in places[:MOST_NAMED]]
-    names = [str(place) for place in places[:MOST_NAMED]]
+    names = called[:MOST_NAMED]
     if (more := len(places) - MOST_NAMED) > 0:
         names.append(f"{more} more")
     which = "column" if len(places) == 1 else "columns"
     subject = f"observation {which} {_listed(names)} {'holds' if len(places) == 1 else 'hold'} only integers"
     remedy = "declare it" if len(places) == 1 else "declare them"
-    option = ",".join(map(str, places))
+    option = ",".join(called)
     return f"{subject} ({_listed(numbers)} different values). If they are codes, {remedy}: --categorical {option}"
 
 

@@ -167,6 +167,13 @@ class LoggedDataset:
             columns, metadata, categorical=categorical, action_features=action_features, names=names, extra=extra
         )
 
+    @staticmethod
+    def from_dataframe(frame: Any, **columns: Any) -> "LoggedDataset":
+        """A log from a data frame; the same as `average_dice.from_dataframe`, with the same arguments."""
+        from average_dice.data.tables import from_dataframe
+
+        return from_dataframe(frame, **columns)
+
     @property
     def num_transitions(self) -> int:
         """The number of rows."""
@@ -210,7 +217,8 @@ class LoggedDataset:
     @property
     def categorical_advice(self) -> str | None:
         """A sentence, without a full stop, about the columns that look categorical; None if there are none."""
-        return advice(self.observation, self.looks_categorical) if self.looks_categorical else None
+        places = self.looks_categorical
+        return advice(self.observation, places, self.names.observations) if places else None
 
     def rows_of(self, chosen: Int[np.ndarray, " choice"]) -> Int[np.ndarray, " row"]:
         """The rows of these episodes, one episode after the other. Episodes are numbered from 0 as in `starts`."""

@@ -1,7 +1,9 @@
-"""Log files: Parquet and NumPy archives. Reading a file never executes code."""
+"""Log files: Parquet and NumPy archives in our format, and tables of users. Reading a file never executes code."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from average_dice.data.categories import as_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME, Names
-from average_dice.data.unpacking import read_archive, require_room_for_parquet
+from average_dice.data.tables.files import Mapped, is_csv, read_tables
+from average_dice.data.tables.roles import did_you_mean
+from average_dice.data.unpacking import read_archive, read_parquet
 from average_dice.errors import DatasetError
 from average_dice.files import written_whole
 
@@ -22,37 +27,75 @@ METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in 
 DECLARED = {"categorical": "average_dice.categorical", "action_features": "average_dice.action_features"}
 NAMES = "average_dice.names"
 
+MOST_PATHS = 5  # in a message
+
 Raw = dict[str, Any]
 Reader = Callable[[Path, Sequence[str]], tuple[Raw, Mapping[str, Any]]]  # of a file, with these extra columns
 
 
 def read_dataset(
     *paths: str | Path,
-    categorical: Sequence[int] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    observations: Sequence[str] | None = None,
+    categorical: Sequence[int | str] | None = None,
     action_features: Any = None,
+    actions: Sequence[Any] | None = None,
     extra: Sequence[str] = (),
+    impute: str | None = None,
 ) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
-    Files are `.parquet` or `.npz`, or `.hdf5` (`.h5`) in the style of D4RL or Minari. Parts are joined before they are
-    checked, so an episode may span several files.
-    `categorical` (indices of observation columns that hold codes) and `action_features` replace those of the files.
-    `extra`: names of other columns to read, such as a second reward.
+    Files are `.parquet`, `.npz`, `.csv` (also `.csv.gz` and `.tsv`), or `.hdf5` (`.h5`) in the style of D4RL or Minari;
+    folders and patterns such as `logs/*.csv` are all files in them. Parts are joined before they are checked, so an
+    episode may span several files.
+    `categorical` (observation columns that hold codes, by number or name) and `action_features` replace those of the
+    files. `extra`: names of other columns to read, such as a second reward.
+
+    Tables with other columns than ours need `columns`, from our names to those of the file, and `observations`. See
+    `from_dataframe` for what can be mapped, and for `actions` and `impute`. What has our name needs no mapping.
 
     >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
     >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
+    >>> data = read_dataset(                                    # doctest: +SKIP
+    ...     "visits.csv",
+    ...     columns={"episode": "patient_id", "time": "day", "action": "drug", "reward": "outcome", "terminated": True},
+    ...     observations=["age", "ward"],
+    ... )
     """
     if not paths:
-        raise DatasetError("no file given. Give at least one .parquet or .npz file.")
-    parts = [_reader(Path(path))(Path(path), extra) for path in paths]
+        raise DatasetError("no file given. Give at least one .parquet, .npz or .csv file.")
+    files = [file for path in paths for file in expanded(Path(path))]
+    for file in files:
+        _check_file(file)
+    is_mapped = columns is not None or observations is not None or impute is not None or actions is not None
     try:
-        columns = _joined([columns for columns, _ in parts], paths, (*REQUIRED, *OPTIONAL))
-        others = _joined([columns for columns, _ in parts], paths, (*extra, EPISODE_NAME))
+        if is_mapped or not all(map(_has_our_columns, files)):
+            mapped = Mapped(columns or {}, observations, categorical or (), extra, impute, actions)
+            log = _read_tables(files, mapped)
+            return log if action_features is None else replace(log, action_features=action_features)
+    except DatasetError as error:
+        raise _in_files(error, paths) from None
+    return _read_logs(files, paths, categorical, action_features, extra)
+
+
+def _read_logs(
+    files: Sequence[Path],
+    given_paths: Sequence[str | Path],
+    categorical: Sequence[int | str] | None,
+    action_features: Any,
+    extra: Sequence[str],
+) -> LoggedDataset:
+    """Reads files in our own format."""
+    parts = [READERS[path.suffix](path, extra) for path in files]
+    try:
+        columns = _joined([columns for columns, _ in parts], files, (*REQUIRED, *OPTIONAL))
+        others = _joined([columns for columns, _ in parts], files, (*extra, EPISODE_NAME))
         if absent := [name for name in extra if others[name] is None]:
             raise DatasetError(f"no column {', '.join(absent)}. Check the name.")
-        given = {"categorical": categorical, "action_features": action_features}
+        names = _agreed("names", [columns.get(NAMES) for columns, _ in parts], files)
+        given = {"categorical": _numbers(categorical, names), "action_features": action_features}
         declared = {
-            name: _agreed(name, [columns.get(key) for columns, _ in parts], paths)
+            name: _agreed(name, [columns.get(key) for columns, _ in parts], files)
             if given[name] is None
             else given[name]
             for name, key in DECLARED.items()
@@ -61,12 +104,78 @@ def read_dataset(
         return LoggedDataset.from_columns(
             columns,
             _joined_metadata([metadata for _, metadata in parts]),
-            names=_agreed("names", [columns.get(NAMES) for columns, _ in parts], paths),
+            names=names,
             extra={name: values for name, values in others.items() if values is not None},
             **declared,
         )
     except DatasetError as error:
-        raise DatasetError(*(f"{', '.join(map(str, paths))}: {text}" for text in error.problems)) from None
+        raise _in_files(error, given_paths) from None
+
+
+def _read_tables(files: Sequence[Path], mapped: Mapped) -> LoggedDataset:
+    """Reads files with the user's columns. Names and codes that a log of ours declares are kept."""
+    if archives := [path for path in files if path.suffix != ".parquet" and not is_csv(path)]:
+        kind = f"{archives[0].name}: columns of a {archives[0].suffix} file"
+        raise DatasetError(f"{kind} cannot be mapped. Convert it to .parquet first.")
+    log = read_tables(files, mapped)
+    if all(_has_our_columns(path) for path in files) and mapped.observations is None and not log.names.observations:
+        stored = _read_parquet(files[0], ())[0]
+        names, declared = stored.get(NAMES), stored.get(DECLARED["categorical"])
+        if names is not None and len(names.observations) in (0, log.observation.shape[1]):
+            log = replace(log, names=replace(names, actions=names.actions or log.names.actions))
+        if declared is not None and not mapped.categorical:
+            log = replace(log, categorical=as_categorical(declared))
+    return log
+
+
+def _numbers(categorical: Sequence[int | str] | None, names: Names | None) -> list[int] | None:
+    """The declared columns by their numbers; names are those of the log."""
+    if categorical is None:
+        return None
+    known = () if names is None else names.observations
+    found = []
+    for one in categorical:
+        if isinstance(one, str) and one in known:
+            found.append(known.index(one))
+        elif isinstance(one, str) and not one.lstrip("-").isdecimal():
+            listed = (
+                f" The observations are {', '.join(known)}."
+                if known
+                else " This log has no names: give numbers, separated by commas."
+            )
+            raise DatasetError(f"categorical names {one!r}, which is no observation.{did_you_mean(one, known)}{listed}")
+        else:
+            found.append(int(one))
+    return found
+
+
+def _in_files(error: DatasetError, paths: Sequence[str | Path]) -> DatasetError:
+    where = ", ".join(map(str, paths[:MOST_PATHS])) + (", …" if len(paths) > MOST_PATHS else "")
+    return DatasetError(*(f"{where}: {text}" for text in error.problems))
+
+
+def expanded(path: Path) -> list[Path]:
+    """The file itself; all log files in a folder; all files that a pattern such as logs/*.csv describes."""
+    if path.is_dir():
+        inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith((".", "_")))
+        if not (found := [one for one in inside if _is_known(one)]):
+            raise DatasetError(f"{path}: no .parquet, .npz or .csv file in this folder.")
+        return found
+    if any(one in str(path) for one in "*?[") and not path.exists():
+        if not (found := [Path(one) for one in sorted(glob(str(path), recursive=True)) if Path(one).is_file()]):
+            raise DatasetError(f"{path}: no file has such a name. Check the pattern.")
+        return found
+    return [path]
+
+
+def _has_our_columns(path: Path) -> bool:
+    """Whether a file has all columns of a log by our names; an unreadable one is reported by its reader."""
+    if path.suffix != ".parquet":
+        return path.suffix in READERS
+    try:
+        return set(REQUIRED) <= set(pq.ParquetFile(path).schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError):
+        return True
 
 
 def write_dataset(dataset: LoggedDataset, path: str | Path) -> None:
@@ -82,14 +191,17 @@ def check_suffix(path: str | Path) -> None:
         raise DatasetError(f"{path}: unknown kind of file. Name it .parquet or .npz.")
 
 
-def _reader(path: Path) -> Reader:
-    if path.suffix not in READERS:
-        raise DatasetError(f"{path}: unknown kind of file. Give a .parquet, .npz or .hdf5 file.")
+def _check_file(path: Path) -> None:
+    if not _is_known(path):
+        raise DatasetError(f"{path}: unknown kind of file. Give a .parquet, .npz, .csv or .hdf5 file.")
     if not path.is_file():
         raise DatasetError(f"{path}: no such file. Check the path.")
     if path.stat().st_size == 0:
         raise DatasetError(f"{path}: the file is empty. Write the log again.")
-    return READERS[path.suffix]
+
+
+def _is_known(path: Path) -> bool:
+    return path.suffix in READERS or is_csv(path)
 
 
 def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
@@ -97,13 +209,10 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
         # Reads the known columns only: extension types and nested data of other columns are never read.
         file = pq.ParquetFile(path)
         names = [name for name in (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra) if name in file.schema_arrow.names]
-        require_room_for_parquet(path, file, names)
-        table = file.read(columns=names)
+        table = read_parquet(path, names)
         stored = file.schema_arrow.metadata or {}
         text = stored.get(METADATA.encode(), b"{}")
-    except DatasetError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
     try:
         if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
@@ -246,7 +355,7 @@ READERS: dict[str, Reader] = {
 WRITERS: dict[str, Callable[[LoggedDataset, Path], None]] = {".parquet": _write_parquet, ".npz": _write_npz}
 
 
-def _joined(parts: list[Raw], paths: tuple[str | Path, ...], names: Sequence[str]) -> Raw:
+def _joined(parts: list[Raw], paths: Sequence[str | Path], names: Sequence[str]) -> Raw:
     if len(parts) == 1:
         return {name: parts[0].get(name) for name in names}
     joined: Raw = {}
@@ -270,7 +379,7 @@ def _joined_metadata(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return parts[0] if all(part == parts[0] for part in parts) else {"parts": [dict(part) for part in parts]}
 
 
-def _agreed(name: str, declared: list[Any], paths: tuple[str | Path, ...]) -> Any:
+def _agreed(name: str, declared: list[Any], paths: Sequence[str | Path]) -> Any:
     """What all files declare."""
     for path, one in zip(paths, declared, strict=True):
         if one != declared[0]:

@@ -1,0 +1,51 @@
+"""The command convert: from the user's tables to a log file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from average_dice.cli.app import app, make_console
+from average_dice.cli.logs import (
+    ActionFeatures,
+    Actions,
+    Categorical,
+    Columns,
+    Extra,
+    Impute,
+    Logs,
+    Observations,
+    columns_table,
+    read_log,
+    say_notes,
+)
+from average_dice.files import check_writable
+
+
+@app.command()
+def convert(
+    data: Logs,
+    out: Annotated[Path, typer.Option(help="Log file to write, .parquet or .npz.")],
+    columns: Columns = None,
+    observations: Observations = None,
+    categorical: Categorical = None,
+    actions: Actions = None,
+    action_features: ActionFeatures = None,
+    impute: Impute = None,
+    extra: Extra = None,
+) -> None:
+    """Writes your table as a log file, and prints what it understood.
+
+    Example: `average-dice convert visits.csv --columns episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged --observations age,bp,ward --out log.parquet`
+    """  # noqa: E501
+    from average_dice.data import check_suffix, write_dataset
+
+    check_suffix(out)
+    check_writable(out)
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute, extra)
+    write_dataset(log, out)
+    console = make_console()
+    if (table := columns_table(log)) is not None:
+        console.print(table)
+    say_notes(console, log)
+    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")

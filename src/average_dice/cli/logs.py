@@ -1,0 +1,122 @@
+"""The log of a command: its files, the options that say what its columns are, and what is printed about it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from average_dice.errors import SettingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from average_dice.data import LoggedDataset
+
+MOST_LINES = 60  # of the table of columns
+WIDEST = 40  # characters of a cell
+
+Logs = Annotated[
+    list[Path],
+    typer.Argument(
+        help="The log: a .parquet, .csv or .npz file; or several, a folder, or a pattern, with parts of it."
+    ),
+]
+Categorical = Annotated[
+    str | None,
+    typer.Option(
+        help="Observation columns that hold codes of categories, by name or number, such as ward,3. Default: those of "
+        "the file."
+    ),
+]
+ActionFeatures = Annotated[
+    Path | None,
+    typer.Option(help="Features of discrete actions: a .csv or .npz file with a row of numbers for each action."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Your names of columns: episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged. "
+        "terminated=true: every episode ends by itself. episode=none: every row is one. What has our name needs none."
+    ),
+]
+Observations = Annotated[
+    str | None, typer.Option(help="Your observation columns, such as age,bp,lab_*. Texts become categories.")
+]
+Actions = Annotated[
+    str | None,
+    typer.Option(
+        help="All actions in the order of the policy, such as none,low,high. Default: those of the log, sorted."
+    ),
+]
+Impute = Annotated[
+    str | None,
+    typer.Option(help="median: fill in missing observations, with a new column that says where. Default: refuse."),
+]
+Extra = Annotated[str | None, typer.Option(help="Other columns to keep, such as cost,site.")]
+
+
+def read_log(
+    data: list[Path],
+    categorical: str | None,
+    action_features: Path | None,
+    columns: str | None = None,
+    observations: str | None = None,
+    actions: str | None = None,
+    impute: str | None = None,
+    extra: str | None = None,
+) -> "LoggedDataset":
+    """The log with what the options declare about it."""
+    from average_dice.data import read_action_features, read_dataset
+
+    return read_dataset(
+        *data,
+        columns=None if columns is None else _mapping(columns),
+        observations=None if observations is None else _listed(observations),
+        categorical=None if categorical is None else _listed(categorical),
+        action_features=None if action_features is None else read_action_features(action_features),
+        actions=None if actions is None else _listed(actions),
+        extra=_listed(extra or ""),
+        impute=impute,
+    )
+
+
+def _listed(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in _listed(text):
+        ours, separator, yours = (one.strip() for one in pair.partition("="))
+        if not (separator and ours and yours):
+            raise SettingError(f"--columns takes pairs such as reward=outcome, separated by commas, not {pair!r}.")
+        if ours in found:
+            raise SettingError(f"--columns maps {ours} twice.")
+        found[ours] = yours
+    return found
+
+
+def say_notes(console: "Console", log: "LoggedDataset") -> None:
+    """Prints what was assumed when the log was made."""
+    from average_dice.data.understood import notes_of
+
+    for note in notes_of(log.metadata):
+        console.print(f"Note: {note}.", soft_wrap=True)
+
+
+def columns_table(log: "LoggedDataset") -> "Table | None":
+    """Which column became what; None for a log that was not made from a table."""
+    from rich.table import Table
+
+    from average_dice.data.understood import columns_of
+
+    lines = columns_of(log.metadata)
+    if not lines:
+        return None
+    table = Table("column", "yours", "kind", "values", "example")
+    for line in lines[:MOST_LINES]:
+        table.add_row(*(one if len(one) <= WIDEST else one[: WIDEST - 1] + "…" for one in line))
+    if len(lines) > MOST_LINES:
+        table.add_row("…", f"{len(lines) - MOST_LINES:,} more", "", "", "")
+    return table
