@@ -180,9 +180,9 @@ def test_names():
     assert find(["average-reward", "recommended"]) == ("average-reward", "average-dice-blend")
     assert find("all,average-reward") == tuple(REGISTRY)
     with pytest.raises(
-        ad.SettingError, match=r"unknown estimator 'best'\. Known are all, recommended, average-reward, "
+        ad.SettingError, match=r"unknown estimator 'fge'\. Did you mean fqe\? Known are all, recommended, average-rew"
     ):
-        find("best")
+        find("fge")
     with pytest.raises(ad.SettingError, match="unknown estimator ''"):
         find("")
 

@@ -1,14 +1,13 @@
 """The application, and the helpers that its commands share."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from average_dice import __version__
-from average_dice.errors import SettingError
+from average_dice.errors import SettingError, did_you_mean
+from average_dice.progress import progress_bar as progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +83,8 @@ def find_policy(given: str | Path) -> "PolicyOfFile":
     if str(given) in TASKS:
         return target_policy(str(given))
     if not Path(given).exists() and not Path(given).suffix:
-        raise SettingError(f"{given}: neither a policy file nor a task. The tasks are {', '.join(TASKS)}.")
+        meant = did_you_mean(str(given), TASKS)
+        raise SettingError(f"{given}: neither a policy file nor a task.{meant} The tasks are {', '.join(TASKS)}.")
     return load_policy(given)
 
 
@@ -102,25 +102,3 @@ def make_console() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False, markup=False)
-
-
-@contextmanager
-def progress_bar(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
-    """A progress bar of the work within this context. Gives a function that sets its title and starts it again."""
-    from rich.progress import Progress, TimeElapsedColumn
-
-    from average_dice.progress import listening
-
-    columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
-    whole_run = 1e9  # seconds: the speed is measured over the whole run, because one job may take minutes
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=whole_run) as progress:
-        task = progress.add_task("", total=None)
-
-        def starting(name: str) -> None:
-            progress.reset(task, description=name, total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        with listening(report):
-            yield starting

@@ -34,7 +34,7 @@ DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its int
 Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for no intervals.", min=0)]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
-Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.", min=1)]
+Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.")]
 Discount = Annotated[float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, the value is the total reward.")]
 Memory = Annotated[
     str | None,
