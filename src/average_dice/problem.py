@@ -351,6 +351,10 @@ class Problem:
 
         Every importance ratio is then 1, and π is the behaviour policy: a method estimates the value of μ.
         """
+        found = self.once("single action", self._with_single_action, of_reward=False)
+        return found if found.dataset.reward is self.dataset.reward else found.with_reward(self.dataset.reward)
+
+    def _with_single_action(self) -> "Problem":
         data = self.dataset
         certain = np.zeros(data.num_transitions)
         log = replace(
@@ -363,7 +367,10 @@ class Problem:
             names=replace(data.names, actions=()),
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
-        return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+        found = Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+        if self._made_for_all_rewards.kept is not None:
+            found.keep_for_other_rewards()
+        return found
 
     @staticmethod
     def up_to(dataset: LoggedDataset, policy: Policy | None, discount: float, horizon: int) -> "Problem":
@@ -384,9 +391,11 @@ class Problem:
         other.__dict__.update({name: self.__dict__[name] for name in WITHOUT_REWARD if name in self.__dict__})
         return other
 
-    def keep_for_other_rewards(self) -> None:
-        """From now on, keeps what does not depend on the reward as long as a problem that shares it exists."""
-        object.__setattr__(self, "_made_for_all_rewards", Made(kept=[]))
+    def keep_for_other_rewards(self) -> list[Any]:
+        """From now on, keeps what does not depend on the reward, in this list. Clear it when all rewards are done."""
+        kept: list[Any] = []
+        object.__setattr__(self, "_made_for_all_rewards", Made(kept=kept))
+        return kept
 
     def once(self, name: Hashable, make: Callable[[], Result], *, of_reward: bool = True) -> Result:
         """The result of `make`, computed once for each name and kept as long as it is in use.

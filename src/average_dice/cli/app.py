@@ -1,5 +1,6 @@
 """The application, and the helpers that its commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,13 +42,15 @@ ActionFeatures = Annotated[
 ]
 
 
-def read_log(data: list[Path], categorical: str | None, action_features: Path | None) -> "LoggedDataset":
-    """The log with what the options declare about it."""
+def read_log(
+    data: list[Path], categorical: str | None, action_features: Path | None, extra: Sequence[str] = ()
+) -> "LoggedDataset":
+    """The log with what the options declare about it, and these extra columns."""
     from average_dice.data import read_action_features, read_dataset
 
     columns = None if categorical is None else _column_numbers(categorical)
     described = None if action_features is None else read_action_features(action_features)
-    return read_dataset(*data, categorical=columns, action_features=described)
+    return read_dataset(*data, categorical=columns, action_features=described, extra=extra)
 
 
 def _column_numbers(text: str) -> list[int]:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 AUTO = "auto"  # the bandwidth is chosen by the log
 DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its intervals are less precise
 
-Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for no intervals.", min=0)]
+Bootstrap = Annotated[
+    int, typer.Option(help="Number of bootstrap resamples; with 0, only intervals that need none.", min=0)
+]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.")]
@@ -123,6 +125,11 @@ def evaluate(
     estimators: Annotated[
         str, typer.Option(help="Names separated by commas, all, or recommended (with the baselines).")
     ] = "recommended",
+    rewards: Annotated[
+        str | None,
+        typer.Option(help="What to count, by names of columns, such as outcome,cost. Default: the column reward."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Also a value for each group of episodes, by this column.")] = None,
     horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Bootstrap = 100,
@@ -160,7 +167,9 @@ def evaluate(
     for path in outputs:
         check_writable(path)
     target: Policy | None = find_policy(policy) if policy is not None else None
-    log = read_log(data, categorical, action_features)
+    named = [] if rewards is None else [name.strip() for name in rewards.split(",")]
+    extra = dict.fromkeys(name for name in (*named, *([by] if by else [])) if name and name != "reward")
+    log = read_log(data, categorical, action_features, tuple(extra))
     console = make_console()
     if smooth is not None:
         target = _smoothed(console, target, log, bandwidth)
@@ -171,6 +180,8 @@ def evaluate(
             target,
             discount,
             estimators=estimators,
+            rewards=rewards,
+            by=by,
             horizon=horizon,
             level=level,
             bootstrap=bootstrap,

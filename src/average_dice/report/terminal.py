@@ -10,6 +10,7 @@ from rich.text import Text
 
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
+from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
 from average_dice.report.tables import STAR, estimate_rows, footnotes_of
 
 Content = Mapping[str, Any]
@@ -45,7 +46,8 @@ def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None 
     notes = [Text(f"{one['estimator']}: {'; '.join(one['notes'])}") for one in content["estimates"] if one["notes"]]
     tables = _narrower(words_of(content["estimand"]).title.format(**content), _estimate_columns(content, errors))
     definition = Text(content["definition"], style="dim")
-    return Group(*_verdict(content), FirstThatFits(tables), definition, *notes, _source(content))
+    parts = [*_rewards(content), *_groups(content)]
+    return Group(*_verdict(content), FirstThatFits(tables), definition, *parts, *notes, _source(content))
 
 
 def draw_comparison(content: Content) -> Group:
@@ -92,6 +94,46 @@ def _values_of_policies(content: Content, padding: int) -> Table:
         columns.append((words.return_heading, [short(one["return"]) for one in found]))
     columns.append(("verdict", [*(Text(one["verdict"]["level"]) for one in content["policies"]), Text("")]))
     return _table(f"{words.title.format(**first)}, by {recommended}", columns, padding)
+
+
+def _rewards(content: Content) -> list[RenderableType]:
+    """The value of each reward, as a table with its legend; empty if only one was asked for."""
+    rows = [{**one, "name": one["reward"]} for one in content["rewards"]]
+    if len(rows) < 2:
+        return []
+    columns = _part_columns("reward", rows, content)
+    return [
+        FirstThatFits(_narrower("Rewards", columns)),
+        Text(OF_REWARDS.format(**content), style="dim"),
+        *_doubts(rows),
+    ]
+
+
+def _groups(content: Content) -> list[RenderableType]:
+    """The value of each group, as a table with its legend; empty without groups."""
+    rows = group_rows(content)
+    if not rows:
+        return []
+    columns = _part_columns(content["by"], rows, content)
+    columns.insert(4, ("episodes", [f"{one['episodes']:,}" for one in rows]))
+    tables = _narrower(f"Groups by {content['by']}", columns)
+    return [FirstThatFits(tables), Text(OF_GROUPS.format(**content), style="dim"), *_doubts(rows[1:])]
+
+
+def _part_columns(heading: str, rows: Sequence[Content], content: Content) -> list[Column]:
+    """The least important last."""
+    return [
+        (heading, [Text(one["name"]) for one in rows]),
+        (words_of(content["estimand"]).heading, [short(one["value"]) for one in rows]),
+        (_interval_heading(rows), [interval(one) for one in rows]),
+        ("verdict", [Text(one["verdict"]["level"], style=COLOURS[one["verdict"]["level"]]) for one in rows]),
+        ("against\nbehaviour", [Text(against(one)) for one in rows]),
+        ("behaviour\npolicy", [short(one["behaviour"]["value"]) for one in rows]),
+    ]
+
+
+def _doubts(rows: Sequence[Content]) -> list[Text]:
+    return [Text(f"{one['name']}: {why}") for one in rows if (why := doubts(one)) is not None]
 
 
 def _narrower(title: str, columns: Sequence[Column]) -> list[Table]:
