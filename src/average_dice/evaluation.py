@@ -311,8 +311,8 @@ def evaluate(
     - `policy`: None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
-    - `rewards`: what to count, if not the log's own `reward`: names of extra columns, and of `reward`. The evaluation is
-      about the first; `evaluation.rewards` has all of them, on the same bootstrap resamples.
+    - `rewards`: what to count, if not the log's own `reward`: names of extra columns, and of `reward`. The evaluation
+      is about the first; `evaluation.rewards` has all of them, on the same bootstrap resamples.
     - `by`: an extra column; `evaluation.groups` has a value for each of its groups of episodes.
     - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.
     - `horizon`: the value counts the rewards of this many steps; None for all.

@@ -46,14 +46,22 @@ Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON f
 
 
 @app.command()
-def demo(seed: Seed = 0) -> None:
+def demo(
+    seed: Seed = 0,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the logs, policies, results and pages to this folder.")
+    ] = None,
+) -> None:
     """Runs the recommended estimator on two embedded logs and prints its errors.
 
-    Example: `average-dice demo`
+    Example: `average-dice demo --save demo`
     """
-    from average_dice.demo import DEMOS, load_demo
+    from average_dice.demo import DEMOS, load_demo, save_demo
     from average_dice.evaluation import evaluate as run
+    from average_dice.files import make_folder
 
+    if save is not None:
+        make_folder(save)
     console = make_console()
     for name in DEMOS:
         shown = load_demo(name)
@@ -70,6 +78,26 @@ def demo(seed: Seed = 0) -> None:
             f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
             f"(standard error, {shown.num_episodes:,} on-policy episodes).\n"
         )
+        if save is not None:
+            save_demo(save, name, shown)
+            found.to_json(save / f"{name}.json")
+            found.to_html(save / f"{name}.html")
+    if save is not None:
+        console.print(f"Written to {save}: for each task its log, its policy, the result and its page. Try next:")
+        for command in _next_commands(save, DEMOS[-1]):
+            console.print(f"  {command}", soft_wrap=True)
+
+
+def _next_commands(folder: Path, name: str) -> list[str]:
+    """Three commands on what a demo wrote."""
+    log, policy, page = (
+        shlex.quote(str(folder / f"{name}{end}")) for end in (".parquet", ".safetensors", "-again.html")
+    )
+    return [
+        f"average-dice validate {log}",
+        f"average-dice evaluate {log} --policy {policy} --discount 0.9 --report {page}",
+        f"average-dice evaluate {log} --policy {policy} --discount 0.95 --estimators average-dice-features,fqe,wpdis",
+    ]
 
 
 class WithOptionalBandwidth(TyperCommand):
