@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -43,9 +43,6 @@ from average_dice.progress import shown_by_argument
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
 from average_dice.report.formatting import percent, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
 FRAME = pa.schema(
@@ -142,10 +139,10 @@ class Evaluation:
             return f"Evaluation(only baselines: {', '.join(self.estimates)})"
         return f"Evaluation({self.judged} {self.estimates[self.judged].in_short}, {self.verdict.level})"
 
-    def plot(self, what: str = "estimates", ax: "Axes | None" = None) -> "Axes":
+    def plot(self, what: str = "estimates", ax: Any = None) -> Any:
         """A forest plot with a row for each of the `estimates`, `rewards` or `groups`. Needs matplotlib.
 
-        Draws on `ax`, or on a new figure, and returns the axes. The dashed line is the behaviour policy.
+        Draws on the axes `ax`, or on a new figure, and returns the axes. The dashed line is the behaviour policy.
         """
         return plotting.forest(self.to_dict(), what, ax)
 
