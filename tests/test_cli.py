@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,6 +159,8 @@ def test_a_bad_log_is_named_with_its_rows(tmp_path):
     [
         ((LOG, "--policy", POLICY, "--discount", "1.5"), "the discount must lie between 0 and 1"),
         ((LOG, "--policy", POLICY, "--discount", "0.95", "--estimators", "best"), "unknown estimator 'best'"),
+        ((LOG, "--policy", POLICY, "--discount", "0.95", "--horizon", "0"), "the horizon must be at least 1 step"),
+        ((LOG, "--discount", "0.95"), "give a policy, or a log with a target_log_prob column"),
         ((LOG, "--policy", LOG, "--discount", "0.95"), "not a readable safetensors file"),
         ((LOG, "--policy", "nowhere", "--discount", "0.95"), "neither a policy file nor a task"),
         (("nowhere.parquet", "--policy", POLICY, "--discount", "0.95"), "no such file"),
@@ -172,9 +175,39 @@ def test_bad_input_is_one_clear_line(arguments, message):
 
 
 def test_a_log_that_no_method_can_serve_is_no_success(tmp_path):
-    out = tmp_path / "r.json"
-    run("evaluate", LOG, "--discount", "0.9", "--json", out, code=1)
+    log, out = tmp_path / "log.parquet", tmp_path / "r.json"
+    ad.write_dataset(replace(DEMO.dataset.select_episodes(np.arange(5)), behaviour_log_prob=None), log)
+    run("evaluate", log, "--policy", POLICY, "--discount", "0.9", "--estimators", "wpdis", "--json", out, code=1)
     assert json.loads(out.read_text())["estimates"][0]["value"] is None
+
+
+def test_several_rewards_and_groups(tmp_path):
+    log, out = tmp_path / "log.parquet", tmp_path / "r.json"
+    small = DEMO.dataset.select_episodes(np.arange(10))
+    site = np.repeat(np.array(["north", "south"], object)[np.arange(10) % 2], small.lengths)
+    ad.write_dataset(replace(small, extra={"cost": 2 * small.reward, "site": site}), log)
+    asked = (log, "--policy", POLICY, "--discount", "0.9", "--estimators", "wpdis", "--bootstrap", 2)
+    text = run("evaluate", *asked, "--rewards", "reward,cost", "--by", "site", "--json", out)
+    content = json.loads(out.read_text())
+    once, twice = (one["value"] for one in content["rewards"])
+    assert twice == pytest.approx(2 * once, rel=1e-12)
+    assert [(one["group"], one["episodes"]) for one in content["groups"]] == [("north", 5), ("south", 5)]
+    assert "Groups by site" in text
+    assert "Did you mean cost?" in run("evaluate", *asked, "--rewards", "reward,csot", code=2)
+
+
+@pytest.mark.slow
+def test_the_commands_that_a_saved_demo_suggests_work(tmp_path):
+    folder = tmp_path / "a demo"
+    text = run("demo", "--save", folder)
+    for name in DEMOS:
+        ends = (".parquet", ".safetensors", ".json", ".html")
+        assert all((folder / f"{name}{end}").is_file() for end in ends)
+    commands = [line for line in text.splitlines() if line.startswith("  average-dice ")]
+    assert len(commands) == 3
+    for command in commands:
+        run(*shlex.split(command)[1:])
+    assert "a file, not a folder" in run("demo", "--save", folder / "Hopper-v5.json", code=2)
 
 
 @pytest.mark.slow

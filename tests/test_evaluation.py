@@ -51,6 +51,10 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "behaviour",
         "against_behaviour",
         "no_difference",
+        "reward",
+        "rewards",
+        "by",
+        "groups",
     }
     summary = {
         "terminated",
@@ -181,9 +185,9 @@ def test_names():
     assert find(["average-reward", "recommended"]) == ("average-reward", "average-dice-blend")
     assert find("all,average-reward") == tuple(REGISTRY)
     with pytest.raises(
-        ad.SettingError, match=r"unknown estimator 'best'\. Known are all, recommended, average-reward, "
+        ad.SettingError, match=r"unknown estimator 'fge'\. Did you mean fqe\? Known are all, recommended, average-rew"
     ):
-        find("best")
+        find("fge")
     with pytest.raises(ad.SettingError, match="unknown estimator ''"):
         find("")
 

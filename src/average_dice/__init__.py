@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from average_dice import policies as policies
     from average_dice import tasks as tasks
     from average_dice import testing as testing
+    from average_dice.answers import Answer as Answer
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
@@ -92,6 +93,7 @@ _HOME = {
     "Blend": "estimators",
     "AverageReward": "estimators",
     "BehaviourReturn": "estimators",
+    "Answer": "answers",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
     "Comparison": "comparison",

@@ -6,7 +6,7 @@ and the differences are paired.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from average_dice.files import write_text_whole
 from average_dice.inference.difference import Difference, difference
 from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.memory import by_argument
+from average_dice.progress import shown_by_argument
 from average_dice.report import terminal
 from average_dice.report.estimands import WORDS
 
@@ -50,9 +51,12 @@ class Comparison:
     @property
     def summary(self) -> str:
         """Which policy has the largest value, whether significantly, and which values the log does not support."""
+        largest = f"Largest {WORDS[self._first.estimand].name}: {self.best}"
+        if self._unsupported:
+            unsupported = ", ".join(self._unsupported)
+            return f"{largest}, but no conclusion: the log does not support the value of {unsupported}."
         significant = "significantly better" if self._best_is_significant else "but not significantly better"
-        doubt = f"; the log does not support the value of {', '.join(self._unsupported)}" if self._unsupported else ""
-        return f"Largest {WORDS[self._first.estimand].name}: {self.best}, {significant} than every other policy{doubt}."
+        return f"{largest}, {significant} than every other policy."
 
     @property
     def _first(self) -> Evaluation:
@@ -96,6 +100,7 @@ class Comparison:
         return terminal.as_text(self)
 
 
+@shown_by_argument
 @by_argument
 def compare(
     dataset: LoggedDataset,
@@ -107,11 +112,13 @@ def compare(
     bootstrap: int = 100,
     seed: int = 0,
     memory: int | str | None = None,
+    progress: bool = False,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
-    `policies`: by name, each anything that `as_policy` accepts. `memory`: the limit of memory, as in `evaluate`.
+    `policies`: by name, each anything that `as_policy` accepts. `memory`: the limit of memory; `progress`: shows a
+    progress bar; both as in `evaluate`.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """
@@ -145,7 +152,7 @@ def compare(
     }
     for one, other in combinations(evaluations, 2):
         here, there = evaluations[one], evaluations[other]
-        differences[one, other] = difference(
+        found_difference = difference(
             _value(here),
             _value(there),
             here.replicates[RECOMMENDED],
@@ -153,6 +160,8 @@ def compare(
             level,
             dataset.num_episodes,
         )
+        supported = NOT_SUPPORTED not in (here.verdict.level, there.verdict.level)
+        differences[one, other] = replace(found_difference, supported=supported)
     return Comparison(evaluations, differences)
 
 

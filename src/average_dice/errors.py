@@ -1,7 +1,8 @@
 """Errors. Every message says what happened, where, and what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 class AverageDiceError(Exception):
@@ -33,6 +34,17 @@ class NotApplicable(AverageDiceError):
 
 class NotEnoughMemory(AverageDiceError, MemoryError):
     """Even the form that needs the least memory would exceed the limit. Raised before anything is computed."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " Did you mean fqe?" with a space before it, or nothing if no known name is similar.
+
+    >>> did_you_mean("fge", ["fqe", "wis"])
+    ' Did you mean fqe?'
+    """
+    by_lower_case = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.5)
+    return f" Did you mean {by_lower_case[found[0]]}?" if found else ""
 
 
 @contextmanager

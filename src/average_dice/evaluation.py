@@ -3,7 +3,6 @@
 import json
 import math
 import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -13,39 +12,34 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pyarrow as pa
 from rich.console import Group
 
 from average_dice import memory as memory_limit
+from average_dice import plotting
+from average_dice.answers import Answer, Run, answer
 from average_dice.data import LoggedDataset
+from average_dice.data.groups import groups_of
 from average_dice.data.understood import notes_of, others_of
-from average_dice.errors import NotApplicable, SettingError
-from average_dice.estimators import (
-    RECOMMENDED,
-    REGISTRY,
-    Estimate,
-    Estimator,
-    Fit,
-    Prepared,
-    find,
-    is_baseline,
-    prepared_once,
-)
+from average_dice.errors import SettingError, did_you_mean
+from average_dice.estimators import RECOMMENDED, REGISTRY, Estimate, Estimator, Fit, Interval, find, is_baseline
 from average_dice.estimators.baseline.average_reward import ALL_STEPS, PER_LOGGED_STEP
 from average_dice.estimators.baseline.behaviour_return import TO_TRUNCATION
 from average_dice.features.logged_state_actions import is_tight, require_memory
 from average_dice.files import write_text_whole
-from average_dice.inference.behaviour import Behaviour, by_same_method, from_logged_returns, without_value
-from average_dice.inference.bootstrap import Replicates
-from average_dice.inference.diagnostics import Diagnostics, diagnose
-from average_dice.inference.difference import Difference, behaviour_value, difference
+from average_dice.inference.behaviour import Behaviour
+from average_dice.inference.bootstrap import ROWS_AHEAD, Replicates
+from average_dice.inference.diagnostics import Diagnostics, diagnose, with_reward
+from average_dice.inference.difference import Difference
 from average_dice.inference.rules import Check
 from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
-from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
-from average_dice.inference.verdict import Verdict, judge, run_checks
+from average_dice.inference.uncertainty import IntervalSettings
+from average_dice.inference.verdict import Verdict
 from average_dice.notes import Note, NoteCode
-from average_dice.problem import Estimand, Problem
+from average_dice.problem import Estimand, Problem, Rows
+from average_dice.progress import shown_by_argument
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
 from average_dice.report.formatting import percent, short
@@ -59,7 +53,6 @@ FRAME = pa.schema(
         ("notes", pa.string()),
     ]
 )  # the columns of `Evaluation.to_frame`
-ROWS_KEPT = 50_000  # on larger logs preparations are not kept for other methods: memory counts more than time
 LABELS = (PER_LOGGED_STEP, ALL_STEPS, TO_TRUNCATION)  # notes that are shown beside the name of the method, too
 OF_BEHAVIOUR = "Behaviour policy: "
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
@@ -70,13 +63,16 @@ NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}not compared: "
 class Evaluation:
     """The result of `evaluate`: an estimate by each requested method, and how far to trust it.
 
-    `print` it, look at `recommended_estimate.value` and `verdict`, write it with `to_json` or `to_html`.
+    `print` it, look at `value`, `interval` and `verdict`, write it with `to_json` or `to_html`. `evaluation["fqe"]` is
+    the estimate by that method.
 
     - `judged`: the estimate that the verdict is about; the recommended one, or the first that was requested.
     - `checks`: every check with its value, the good values, and its status.
     - `behaviour`: the value of the behaviour policy, with its interval, or why there is none.
     - `against_behaviour`: the judged value minus that of the behaviour policy by the same method, with its interval;
       without it, `no_difference` says why.
+    - `reward`: the name of the reward. `rewards`: an answer for each reward that was asked for, this one among them.
+    - `groups`: an answer for each group of episodes by the column `by`, from the episodes of that group alone.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -98,6 +94,10 @@ class Evaluation:
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
+    reward: str = "reward"
+    rewards: Mapping[str, Answer] = field(default_factory=dict)
+    by: str | None = None
+    groups: Mapping[str, Answer] = field(default_factory=dict)
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -106,13 +106,52 @@ class Evaluation:
         """The estimate of the recommended method, if it was requested."""
         return self.estimates.get(self.recommended)
 
+    @property
+    def value(self) -> float | None:
+        """The value of the policy by the judged method; None if it gives none."""
+        return None if self.judged is None else self.estimates[self.judged].value
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of `value`; None without one."""
+        return None if self.judged is None else self.estimates[self.judged].interval
+
+    @property
+    def weights(self) -> Rows | None:
+        """The weight of each row of the log in the value: `value` is the sum of weights · rewards.
+
+        None for a method whose value is no such sum, as the recommended one, which also learns values of states, and
+        fqe. `estimators="average-dice-features"` has weights; so have the other ratio methods and importance sampling.
+        """
+        fit = None if self.judged is None else self.fits.get(self.judged)
+        return None if fit is None or fit.weights is None else np.asarray(fit.weights / len(fit.weights))
+
+    def __getitem__(self, estimator: str) -> Estimate:
+        """The estimate by the method of this name."""
+        if estimator not in self.estimates:
+            known = ", ".join(self.estimates)
+            meant = did_you_mean(estimator, self.estimates)
+            raise SettingError(f"there is no estimate by {estimator}.{meant} There are {known}.")
+        return self.estimates[estimator]
+
+    def __repr__(self) -> str:
+        if self.judged is None:
+            return f"Evaluation(only baselines: {', '.join(self.estimates)})"
+        return f"Evaluation({self.judged} {self.estimates[self.judged].in_short}, {self.verdict.level})"
+
+    def plot(self, what: str = "estimates", ax: Any = None) -> Any:
+        """A forest plot with a row for each of the `estimates`, `rewards` or `groups`. Needs matplotlib.
+
+        Draws on the axes `ax`, or on a new figure, and returns the axes. The dashed line is the behaviour policy.
+        """
+        return plotting.forest(self.to_dict(), what, ax)
+
     def with_command(self, command: str) -> "Evaluation":
         """The same evaluation with the command that made it, for the report."""
         return replace(self, command=command)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; numbers that JSON cannot hold become null."""
-        gain = self.against_behaviour
         content: dict[str, Any] = _without_nonfinite(
             {
                 "discount": self.discount,
@@ -127,9 +166,13 @@ class Evaluation:
                 "verdict": asdict(self.verdict),
                 "checks": [asdict(check) for check in self.checks],
                 "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
-                "behaviour": self._behaviour_content(),
-                "against_behaviour": None if gain is None else self._difference_content(gain),
+                "behaviour": self._behaviour_content(self.behaviour),
+                "against_behaviour": self._difference_content(self.against_behaviour),
                 "no_difference": self.no_difference,
+                "reward": self.reward,
+                "rewards": [{"reward": name, **self._answer_content(one)} for name, one in self.rewards.items()],
+                "by": self.by,
+                "groups": [{"group": name, **self._answer_content(one)} for name, one in self.groups.items()],
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
@@ -150,9 +193,20 @@ class Evaluation:
         normaliser = 1 - self.discount if self.estimand is Estimand.PER_STEP else 1.0
         return None if value is None else value / normaliser
 
-    def _behaviour_content(self) -> dict[str, Any]:
+    def _answer_content(self, found: Answer) -> dict[str, Any]:
+        """The JSON form of an answer: its estimate, the verdict on it, and the behaviour policy."""
+        return {
+            **self._content(found.estimator or "", found.estimate),
+            "episodes": found.episodes,
+            "verdict": asdict(found.verdict),
+            "behaviour": self._behaviour_content(found.behaviour),
+            "against_behaviour": self._difference_content(found.against_behaviour),
+            "no_difference": found.no_difference,
+        }
+
+    def _behaviour_content(self, found: Behaviour) -> dict[str, Any]:
         """The value of the behaviour policy as in `_content`, and in a sentence."""
-        found, interval = self.behaviour, self.behaviour.interval
+        interval = found.interval
         whole = self._return_of(found.value)
         sentence = f"{OF_BEHAVIOUR}{found.source}"
         if found.value is not None:
@@ -174,7 +228,9 @@ class Evaluation:
             "sentence": sentence,
         }
 
-    def _difference_content(self, found: Difference) -> dict[str, Any]:
+    def _difference_content(self, found: Difference | None) -> dict[str, Any] | None:
+        if found is None:
+            return None
         words = found.in_words(short, self._words.unit)
         sentence = f"{AGAINST_BEHAVIOUR}{words}, both by {self.judged} on the same bootstrap resamples"
         return {**asdict(found), "judgement": found.judgement, "sentence": sentence}
@@ -182,9 +238,12 @@ class Evaluation:
     @property
     def _definition(self) -> str:
         """What the number is, with the horizon."""
-        if self.horizon is None:
-            return self._words.definition
-        return f"{self._words.definition} Only the rewards of the first {self.horizon} steps count."
+        parts = [self._words.definition]
+        if self.horizon is not None:
+            parts.append(f"Only the rewards of the first {self.horizon} steps count.")
+        if self.reward != "reward":
+            parts.append(f"The reward is column {self.reward}.")
+        return " ".join(parts)
 
     @property
     def _words(self) -> Words:
@@ -224,6 +283,7 @@ class Evaluation:
         return terminal.as_text(self)
 
 
+@shown_by_argument
 @memory_limit.by_argument
 def evaluate(
     dataset: LoggedDataset,
@@ -231,6 +291,8 @@ def evaluate(
     discount: float,
     *,
     estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
+    rewards: str | Sequence[str] | None = None,
+    by: str | None = None,
     horizon: int | None = None,
     level: float = 0.95,
     bootstrap: int = 100,
@@ -238,6 +300,7 @@ def evaluate(
     features: tuple[int, int] | None = None,
     seed: int = 0,
     memory: int | str | None = None,
+    progress: bool = False,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
@@ -246,14 +309,17 @@ def evaluate(
       None if the log has a `target_log_prob` column.
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
+    - `rewards`: what to count, if not the log's own `reward`: names of extra columns, and of `reward`. The evaluation
+      is about the first; `evaluation.rewards` has all of them, on the same bootstrap resamples.
+    - `by`: an extra column; `evaluation.groups` has a value for each of its groups of episodes.
     - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.
     - `horizon`: the value counts the rewards of this many steps; None for all.
-    - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
-      `bootstrap_trained`: the same for methods that train; each resample trains the method again.
+    - `level`: confidence level of the intervals. `bootstrap`: number of resamples; with 0 only methods that need none
+      have intervals. `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
-    - `starting` is called with the name of each method before it starts.
+    - `progress` shows a progress bar. `starting` is called with the name of each method before it starts.
 
     A method that is not applicable to the log or the policy has no value, and its note says why. The verdict is about
     the recommended estimate or, if that was not requested, the first that is not a baseline.
@@ -271,8 +337,15 @@ def evaluate(
         raise SettingError("give at least one estimator.")
     question = Problem if horizon is None else partial(Problem.up_to, horizon=horizon)
     problem = question(dataset, policy, discount)
+    if policy is None and dataset.target_log_prob is None and not all(map(is_baseline, methods)):
+        raise SettingError("give a policy, or a log with a target_log_prob column: there is nothing to evaluate.")
+    counted = {name: problem.dataset.reward_named(name) for name in _names_of(rewards)}
+    groups = {} if by is None else groups_of(problem.dataset, by)
     require_memory(problem)
     check_features(problem, features)
+    reward, *others = counted
+    problem = problem if reward == "reward" else problem.with_reward(counted[reward])
+    kept = problem.keep_for_other_rewards() if others and _is_small(problem) else []
     key = jax.random.key(seed)
     runs: dict[str, Run] = {}
     for name, method in methods.items():
@@ -286,28 +359,38 @@ def evaluate(
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
-    estimate = None if judged is None else runs[judged].estimate
-    gain, no_gain = None, "only baselines were evaluated"
-    behaviour = without_value(no_gain)
     if judged is not None:
         starting("behaviour policy")
-        try:
-            gain, behaviour = _against_behaviour(judged, runs[judged], problem, settings, key)
-        except NotApplicable as reason:
-            no_gain = str(reason)
-            behaviour = without_value(no_gain)
-    if not problem.misses_rewards:
-        behaviour = from_logged_returns(problem, settings, key=key)
+    found = answer(judged, runs.get(judged or ""), problem, diagnostics, settings, key=key)
+    of_rewards = {reward: found} if rewards is not None else {}
+    of_groups: dict[str, Answer] = {}
+    if judged is None and (others or groups):
+        raise SettingError("values of several rewards or groups need an estimator that is not a baseline.")
+    if judged is not None:
+        for name in others:
+            starting(f"reward {name}")
+            other = problem.with_reward(counted[name])
+            run = Run.of(methods[judged], other, settings, key)
+            of_rewards[name] = answer(judged, run, other, with_reward(diagnostics, other), settings, key=key)
+        for name, episodes in groups.items():
+            starting(f"{by} {name}")
+            part = problem.select_episodes(episodes)
+            run = Run.of(methods[judged], part, settings, key)
+            diagnosed = _with_numbers(
+                diagnose(part, key=key), problem.dataset.episode[problem.dataset.starts[episodes]]
+            )
+            of_groups[name] = answer(judged, run, part, diagnosed, settings, key=key)
+    kept.clear()
     fits = {name: run.fit for name, run in runs.items() if run.fit is not None}
     return Evaluation(
         discount=discount,
         estimand=problem.estimand,
         horizon=horizon,
         seed=seed,
-        dataset=_summary(dataset),
+        dataset=_summary(dataset, dataset.reward_named(reward)),
         estimates={name: run.estimate for name, run in runs.items()},
         recommended=RECOMMENDED,
-        verdict=judge(estimate, diagnostics, dataset.num_episodes, problem.estimand),
+        verdict=found.verdict,
         judged=judged,
         versions={
             "average-dice": version("average-dice"),
@@ -316,78 +399,48 @@ def evaluate(
             "python": platform.python_version(),
         },
         diagnostics=diagnostics,
-        checks=run_checks(estimate, diagnostics, dataset.num_episodes, problem.estimand),
-        behaviour=behaviour,
-        against_behaviour=gain,
-        no_difference=None if gain is not None else f"{NO_DIFFERENCE}{no_gain}",
+        checks=found.checks,
+        behaviour=found.behaviour,
+        against_behaviour=found.against_behaviour,
+        no_difference=None if found.no_difference is None else f"{NO_DIFFERENCE}{found.no_difference}",
         states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
             for name, fit in fits.items()
             if (curve := fit.history) is not None
         },
+        reward=reward,
+        rewards=of_rewards,
+        by=by,
+        groups=of_groups,
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One method on the log: prepared once for its value, its interval and the difference from the behaviour policy."""
-
-    method: Estimator
-    estimate: Estimate
-    fit: Fit | None = None
-    prepared: Prepared | None = None
-    replicates: Replicates | None = None
-
-    @staticmethod
-    def of(method: Estimator, problem: Problem, settings: IntervalSettings, key: jax.Array) -> "Run":
-        """Prepares and fits the method, and finds its interval."""
-        start = time.perf_counter()
-        with memory_limit.recording() as reductions:
-            try:
-                prepared = prepared_once(method, problem, key=key)
-                fit = prepared.fit()
-            except NotApplicable as reason:
-                note = Note(NoteCode.NOT_APPLICABLE, f"not applicable: {reason}")
-                return Run(method, Estimate(None, notes=(note,)))
-            seconds = time.perf_counter() - start
-            found: Uncertainty = uncertainty(method, problem, prepared, settings, key=key)
-        notes = fit.notes if found.note is None else (*fit.notes, found.note)
-        notes += memory_limit.note_of(reductions)
-        estimate = Estimate(fit.value, found.interval, seconds, fit.diagnostics, notes)
-        kept = prepared if problem.dataset.num_transitions <= ROWS_KEPT and not is_tight(problem) else None
-        return Run(method, estimate, fit, kept, found.replicates)
-
-    def with_note(self, note: Note) -> "Run":
-        """The same run with one more note."""
-        return replace(self, estimate=replace(self.estimate, notes=(*self.estimate.notes, note)))
+def _with_numbers(found: Diagnostics, numbers: np.ndarray) -> Diagnostics:
+    """The diagnostics of a group, whose episodes have these numbers in the whole log."""
+    heaviest = tuple(replace(one, episode=int(numbers[one.episode])) for one in found.heaviest)
+    return replace(found, heaviest=heaviest)
 
 
-def _against_behaviour(
-    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array
-) -> tuple[Difference, Behaviour]:
-    """The difference from the behaviour policy by the same method on the same resamples, and the latter's value.
-
-    Raises `NotApplicable` with the reason if there is none.
-    """
-    method, value, replicates = run.method, run.estimate.value, run.replicates
-    if value is None:
-        raise NotApplicable("the method gives no value")
-    number = settings.resamples_of(method)
-    if replicates is None and number > 1 and not method.trains and problem.dataset.num_episodes > 1:
-        # its interval needed no resamples
-        replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=run.prepared)
-    if replicates is None:
-        raise NotApplicable("this needs two episodes and two bootstrap resamples (--bootstrap, --bootstrap-trained)")
-    behaviour, baselines = behaviour_value(method, problem, len(replicates), settings.seed, key=key)
-    episodes = problem.dataset.num_episodes
-    gain = difference(value, behaviour, replicates, baselines, settings.level, episodes)
-    return gain, by_same_method(name, behaviour, baselines, settings.level, episodes)
+def _is_small(problem: Problem) -> bool:
+    """Whether the features of all bootstrap resamples can be kept for other rewards."""
+    return problem.dataset.num_transitions <= ROWS_AHEAD and not is_tight(problem)
 
 
-def _summary(dataset: LoggedDataset) -> dict[str, Any]:
+def _names_of(rewards: str | Sequence[str] | None) -> list[str]:
+    """Each name once; the log's own reward if none is given."""
+    if rewards is None:
+        return ["reward"]
+    names = rewards.split(",") if isinstance(rewards, str) else rewards
+    found = list(dict.fromkeys(name.strip() for name in names))
+    if not found or "" in found:
+        raise SettingError("give the name of at least one reward, such as reward or an extra column.")
+    return found
+
+
+def _summary(dataset: LoggedDataset, reward: np.ndarray) -> dict[str, Any]:
     last = dataset.starts + dataset.lengths - 1
     return {
         "sha256": dataset.sha256,
@@ -395,7 +448,7 @@ def _summary(dataset: LoggedDataset) -> dict[str, Any]:
         "episodes": dataset.num_episodes,
         "terminated": int(dataset.terminated[last].sum()),
         "lengths": [int(dataset.lengths.min()), float(dataset.lengths.mean()), int(dataset.lengths.max())],
-        "rewards": [float(dataset.reward.min()), float(dataset.reward.mean()), float(dataset.reward.max())],
+        "rewards": [float(reward.min()), float(reward.mean()), float(reward.max())],
         "observation": dataset.observation.shape[1],
         "categorical": list(dataset.categorical),
         "action_features": 0 if dataset.action_features is None else dataset.action_features.shape[1],

@@ -39,6 +39,16 @@ def write_text_whole(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def make_folder(path: str | Path) -> None:
+    """Makes a folder that files can be written to, if there is none. Call it before long work."""
+    target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise SettingError(f"{path}: a file, not a folder. Give the name of a folder.")
+    target.mkdir(parents=True, exist_ok=True)
+    if not os.access(target, os.W_OK):
+        raise SettingError(f"{path}: no permission to write there. Choose another folder.")
+
+
 def check_writable(path: str | Path) -> None:
     """Raises if no file can be written there. Call it before long work."""
     target = Path(path).resolve()

@@ -45,9 +45,45 @@ class Estimand(StrEnum):
     ONE_STEP = "one-step-reward"  # E[r₀], where γ = 0 or every episode has one step
 
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 Rows = Float[np.ndarray, " transition"]
 Episodes = Float[np.ndarray, " episode"]
+
+
+# Cached columns of a problem that do not depend on the reward.
+WITHOUT_REWARD = (
+    "log_discount",
+    "target_log_prob",
+    "forbidden_actions",
+    "log_ratio",
+    "ratio",
+    "log_product",
+    "final_log_product",
+    "log_uncensored_at_step",
+    "log_uncensored",
+    "episode_index",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Results by name, each with what was reduced to stay below the limit of memory. `kept`: those to keep in use."""
+
+    results: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary)
+    reduced: dict[Hashable, list[memory.Reduction]] = field(default_factory=dict)
+    kept: list[Any] | None = None
+
+    def once(self, name: Hashable, make: Callable[[], Result]) -> Result:
+        """The result of this name, made if there is none in use."""
+        found: Result | None = self.results.get(name)
+        if found is None:
+            with memory.recording() as self.reduced[name]:
+                found = self.results[name] = make()
+            if self.kept is not None:
+                self.kept.append(found)
+        else:
+            memory.record(*self.reduced[name])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +101,8 @@ class Problem:
     dataset: LoggedDataset
     policy: Any  # a Policy, or None
     discount: float
-    _made: "WeakValueDictionary[Hashable, Any]" = field(default_factory=WeakValueDictionary, init=False, repr=False)
-
-    _reduced: dict[Hashable, list[memory.Reduction]] = field(default_factory=dict, init=False, repr=False)
+    _made: "Made" = field(default_factory=lambda: Made(), init=False, repr=False)
+    _made_for_all_rewards: "Made" = field(default_factory=lambda: Made(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.discount <= 1:
@@ -87,6 +122,10 @@ class Problem:
                 f"truncated, the earliest after step {earliest}. Give a horizon of at most {earliest}, or a discount "
                 "below 1."
             )
+
+    def __repr__(self) -> str:
+        policy = "target_log_prob of the log" if self.policy is None else type(self.policy).__name__
+        return f"Problem({self.dataset.in_short}; {policy}; discount {self.discount:g})"
 
     @property
     def normaliser(self) -> float:
@@ -316,6 +355,10 @@ class Problem:
 
         Every importance ratio is then 1, and π is the behaviour policy: a method estimates the value of μ.
         """
+        found = self.once("single action", self._with_single_action, of_reward=False)
+        return found if found.dataset.reward is self.dataset.reward else found.with_reward(self.dataset.reward)
+
+    def _with_single_action(self) -> "Problem":
         data = self.dataset
         certain = np.zeros(data.num_transitions)
         log = replace(
@@ -328,7 +371,10 @@ class Problem:
             names=replace(data.names, actions=()),
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
-        return Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+        found = Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)
+        if self._made_for_all_rewards.kept is not None:
+            found.keep_for_other_rewards()
+        return found
 
     @staticmethod
     def up_to(dataset: LoggedDataset, policy: Any, discount: float, horizon: int) -> "Problem":
@@ -342,18 +388,27 @@ class Problem:
         target = None if policy is None else without_step(as_policy(policy, dataset))
         return Problem(dataset.up_to(horizon), target, discount)
 
-    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+    def with_reward(self, reward: Rows) -> "Problem":
+        """The same question about another reward. What does not depend on the reward is shared."""
+        other = Problem(self.dataset.with_reward(reward), self.policy, self.discount)
+        object.__setattr__(other, "discount", self.discount)
+        object.__setattr__(other, "_made_for_all_rewards", self._made_for_all_rewards)
+        other.__dict__.update({name: self.__dict__[name] for name in WITHOUT_REWARD if name in self.__dict__})
+        return other
+
+    def keep_for_other_rewards(self) -> list[Any]:
+        """From now on, keeps what does not depend on the reward, in this list. Clear it when all rewards are done."""
+        kept: list[Any] = []
+        object.__setattr__(self, "_made_for_all_rewards", Made(kept=kept))
+        return kept
+
+    def once(self, name: Hashable, make: Callable[[], Result], *, of_reward: bool = True) -> Result:
         """The result of `make`, computed once for each name and kept as long as it is in use.
 
-        Methods with a common part (the same features, the same critic) share it in this way.
+        Methods with a common part (the same features, the same critic) share it in this way. With `of_reward` False, it
+        is also shared with problems of other rewards.
         """
-        found: Made | None = self._made.get(name)
-        if found is None:
-            with memory.recording() as self._reduced[name]:
-                found = self._made[name] = make()
-        else:
-            memory.record(*self._reduced[name])
-        return found
+        return (self._made if of_reward else self._made_for_all_rewards).once(name, make)
 
     def by_episode(self, rows: Rows) -> Episodes:
         """The sum over the rows of each episode."""

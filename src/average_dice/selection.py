@@ -17,6 +17,7 @@ from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import REGISTRY, Estimator, find
 from average_dice.notes import NoteCode
 from average_dice.problem import Problem
+from average_dice.randomness import key_or_seed_0
 
 NUM_GROUPS = 10  # ten refits give the standard error with a relative error of about a quarter
 
@@ -39,13 +40,14 @@ def select(
     problem: Problem,
     estimators: Mapping[str, Estimator] | str | Sequence[str],
     *,
-    key: jax.Array,
+    key: jax.Array | None = None,
     overlap: float = 2.0,
 ) -> Selection:
     """Chooses among estimators, by name as in `evaluate` or as a mapping of your own names to them.
 
-    `overlap`: half-width of the intervals, in standard errors.
+    `overlap`: half-width of the intervals, in standard errors. Without a `key`, that of seed 0.
     """
+    key = key_or_seed_0(key)
     if isinstance(estimators, Mapping):
         methods = dict(estimators)
     else:

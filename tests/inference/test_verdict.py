@@ -215,7 +215,7 @@ def test_only_baselines():
 def test_a_method_that_does_not_apply_supports_nothing():
     mdp = early_termination()
     columns = columns_of(mdp.sample(50, seed=0))
-    del columns["behaviour_log_prob"]
+    columns["target_log_prob"] = columns.pop("behaviour_log_prob")
     found = ad.evaluate(ad.LoggedDataset(**columns), None, 0.9, estimators=["recommended"]).verdict
     assert found.level == "not supported"
     assert "not applicable" in found.reasons[0]

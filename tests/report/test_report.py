@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -161,7 +162,7 @@ def test_without_a_value_without_probabilities_and_with_one_episode():
     columns = {name: getattr(log, name) for name in ad.data.columns.REQUIRED}
     unknown = ad.LoggedDataset(**columns)
     for found in (
-        ad.evaluate(unknown, None, 0.9),
+        ad.evaluate(replace(unknown, target_log_prob=log.behaviour_log_prob), None, 0.9),
         ad.evaluate(unknown, mdp.policy, 0.9, bootstrap=5),
         ad.evaluate(log.select_episodes(np.array([0])), mdp.policy, 0.9),
     ):

@@ -43,6 +43,43 @@ def test_numbers_are_never_shortened(tiny_rewards):
             assert short(one["return"]) in line
 
 
+@pytest.fixture(scope="module")
+def extreme_numbers(tiny_rewards):
+    """The longest numbers there are, of two estimates with long names."""
+    numbers = {"value": -1.2345e-300, "lower": -9.8765e-301, "upper": 1.2345e300, "return": -1.2345e301}
+    estimates = [one | numbers for one in tiny_rewards["estimates"]]
+    return tiny_rewards | {"estimates": estimates, "behaviour": tiny_rewards["behaviour"] | numbers}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_longest_numbers_are_whole_at_every_width(extreme_numbers, width):
+    text = drawn(terminal.draw_evaluation(extreme_numbers, errors={}), width)
+    cells = [cell.strip() for line in text.splitlines() if "│" in line for cell in line.split("│")[1:-1]]
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    number = len(extreme_numbers["estimates"])
+    assert cells.count("-1.234e-300") == number
+    halves = [one for one in cells if one in ("-9.876e-301 to", "1.234e+300")]
+    whole = [one for one in cells if one == "-9.876e-301 to 1.234e+300"]
+    assert len(halves) / 2 + len(whole) == number
+    assert all(any(cell.startswith(one["estimator"][:8]) for cell in cells) for one in extreme_numbers["estimates"])
+
+
+def test_a_comparison_keeps_its_numbers_whole():
+    mdp = early_termination()
+    log = mdp.sample(20, seed=0)
+    scaled = ad.LoggedDataset(**columns_of(log) | {"reward": -1.234e-7 * log.reward})
+    found = ad.compare(scaled, {"a policy with a name that is rather long": mdp.policy}, 0.9, bootstrap=2)
+    (gap,) = found.differences.values()
+    value = found.evaluations["a policy with a name that is rather long"].value
+    for width in (60, 80, 120):
+        text = drawn(found, width)
+        rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        assert all(any(number in row for row in rows) for number in (short(value), short(gap.value)))
+
+
 def test_the_seconds_go_first_where_it_is_narrow(tiny_rewards):
     texts = [drawn(terminal.draw_evaluation(tiny_rewards), width) for width in (60, 70, 80, 120)]
     headings = [" ".join(line for line in text.splitlines() if "┃" in line) for text in texts]

@@ -169,7 +169,7 @@ GAUSSIAN = ad.GaussianPolicy(lambda rows: np.zeros((len(rows), 1)), [0.0])
         (Corridor, THREE, {"episodes": 1}, ad.PolicyError, "chose action 2, the environment has 0 to 1"),
         (Corridor, GAUSSIAN, {"episodes": 1}, ad.PolicyError, "takes one integer"),
         (Reach, GAUSSIAN, {"episodes": 1}, ad.PolicyError, "takes 2 floats"),
-        (Corridor, len, {"episodes": 1}, ad.PolicyError, "needs sample and log_prob"),
+        (Corridor, 5, {"episodes": 1}, ad.PolicyError, "a policy is an object with log_prob"),
     ],
 )
 def test_what_cannot_be_collected(env, policy, settings, error, message):

@@ -3,8 +3,6 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from average_dice import __version__
-from average_dice.errors import SettingError
+from average_dice.errors import SettingError, did_you_mean
+from average_dice.progress import progress_bar as progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,8 +63,9 @@ def find_policy(given: str | Path) -> "Policy":
     if not Path(given).exists() and OWN_OBJECT.fullmatch(str(given)):
         return as_policy(_own_object(str(given)))
     if not Path(given).exists() and not Path(given).suffix:
+        meant = did_you_mean(str(given), (*TASKS, *BY_NAME))
         raise SettingError(
-            f"{given}: neither a policy file nor a task, nor module:attribute, {' or '.join(BY_NAME)}. "
+            f"{given}: neither a policy file nor a task, nor module:attribute, {' or '.join(BY_NAME)}.{meant} "
             f"The tasks are {', '.join(TASKS)}."
         )
     return load_policy(given)
@@ -100,25 +100,3 @@ def make_console() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False, markup=False)
-
-
-@contextmanager
-def progress_bar(console: "Console", timed: bool = False) -> Iterator[Callable[[str], None]]:
-    """A progress bar of the work within this context. Gives a function that sets its title and starts it again."""
-    from rich.progress import Progress, TimeElapsedColumn
-
-    from average_dice.progress import listening
-
-    columns = (*Progress.get_default_columns(), *([TimeElapsedColumn()] if timed else []))
-    whole_run = 1e9  # seconds: the speed is measured over the whole run, because one job may take minutes
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=whole_run) as progress:
-        task = progress.add_task("", total=None)
-
-        def starting(name: str) -> None:
-            progress.reset(task, description=name, total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        with listening(report):
-            yield starting

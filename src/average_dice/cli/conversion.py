@@ -16,6 +16,7 @@ from average_dice.cli.logs import (
     Logs,
     Observations,
     columns_table,
+    listed,
     read_log,
     say_notes,
 )
@@ -42,7 +43,7 @@ def convert(
 
     check_suffix(out)
     check_writable(out)
-    log = read_log(data, categorical, action_features, columns, observations, actions, impute, extra)
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute, listed(extra or ""))
     write_dataset(log, out)
     console = make_console()
     if (table := columns_table(log)) is not None:

@@ -17,6 +17,7 @@ from average_dice.cli.logs import (
     Impute,
     Logs,
     Observations,
+    listed,
     read_log,
     say_notes,
 )
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 AUTO = "auto"  # the bandwidth is chosen by the log
 DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its intervals are less precise
 
-Bootstrap = Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for no intervals.", min=0)]
+Bootstrap = Annotated[
+    int, typer.Option(help="Number of bootstrap resamples; with 0, only intervals that need none.", min=0)
+]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
-Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.", min=1)]
+Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.")]
 Discount = Annotated[float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, the value is the total reward.")]
 Memory = Annotated[
     str | None,
@@ -45,14 +48,22 @@ Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON f
 
 
 @app.command()
-def demo(seed: Seed = 0) -> None:
+def demo(
+    seed: Seed = 0,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the logs, policies, results and pages to this folder.")
+    ] = None,
+) -> None:
     """Runs the recommended estimator on two embedded logs and prints its errors.
 
-    Example: `average-dice demo`
+    Example: `average-dice demo --save demo`
     """
-    from average_dice.demo import DEMOS, load_demo
+    from average_dice.demo import DEMOS, load_demo, save_demo
     from average_dice.evaluation import evaluate as run
+    from average_dice.files import make_folder
 
+    if save is not None:
+        make_folder(save)
     console = make_console()
     for name in DEMOS:
         shown = load_demo(name)
@@ -69,6 +80,26 @@ def demo(seed: Seed = 0) -> None:
             f"The truth is {shown.truth:.4f} ± {shown.standard_error:.4f} "
             f"(standard error, {shown.num_episodes:,} on-policy episodes).\n"
         )
+        if save is not None:
+            save_demo(save, name, shown)
+            found.to_json(save / f"{name}.json")
+            found.to_html(save / f"{name}.html")
+    if save is not None:
+        console.print(f"Written to {save}: for each task its log, its policy, the result and its page. Try next:")
+        for command in _next_commands(save, DEMOS[-1]):
+            console.print(f"  {command}", soft_wrap=True)
+
+
+def _next_commands(folder: Path, name: str) -> list[str]:
+    """Three commands on what a demo wrote."""
+    log, policy, page = (
+        shlex.quote(str(folder / f"{name}{end}")) for end in (".parquet", ".safetensors", "-again.html")
+    )
+    return [
+        f"average-dice validate {log}",
+        f"average-dice evaluate {log} --policy {policy} --discount 0.9 --report {page}",
+        f"average-dice evaluate {log} --policy {policy} --discount 0.95 --estimators average-dice-features,fqe,wpdis",
+    ]
 
 
 class WithOptionalBandwidth(TyperCommand):
@@ -127,6 +158,11 @@ def evaluate(
     estimators: Annotated[
         str, typer.Option(help="Names separated by commas, all, or recommended (with the baselines).")
     ] = "recommended",
+    rewards: Annotated[
+        str | None,
+        typer.Option(help="What to count, by names of columns, such as outcome,cost. Default: the column reward."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Also a value for each group of episodes, by this column.")] = None,
     horizon: Horizon = None,
     level: Level = 0.95,
     bootstrap: Bootstrap = 100,
@@ -169,7 +205,9 @@ def evaluate(
     for path in outputs:
         check_writable(path)
     target: Policy | None = find_policy(policy) if policy is not None else None
-    log = read_log(data, categorical, action_features, columns, observations, actions, impute)
+    named = listed(rewards or "")
+    extra = dict.fromkeys(name for name in (*named, *([by] if by else [])) if name != "reward")
+    log = read_log(data, categorical, action_features, columns, observations, actions, impute, extra=tuple(extra))
     target = None if target is None else as_policy(target, log)
     console = make_console()
     say_notes(console, log)
@@ -182,6 +220,8 @@ def evaluate(
             target,
             discount,
             estimators=estimators,
+            rewards=rewards,
+            by=by,
             horizon=horizon,
             level=level,
             bootstrap=bootstrap,

@@ -72,13 +72,13 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "transitions", f"{log.num_transitions:,}"
     yield "episodes", f"{log.num_episodes:,}, {terminated:,} terminated, {log.num_episodes - terminated:,} truncated"
     yield "length of episodes", f"{log.lengths.min()} to {log.lengths.max()}, mean {log.lengths.mean():.1f}"
-    yield "observations", f"{log.observation.shape[1]} dimensions"
+    yield "observations", _dimensions(log.observation.shape[1])
     for column, values in zip(log.categorical, log.encoding.values, strict=True):
         yield f"observation {log.names.observation(column)}", f"categorical, {len(values):,} different values"
     if log.is_discrete:
         yield "actions", f"discrete, {len(np.unique(log.action))} of them in the log"
     else:
-        yield "actions", f"continuous, {log.action.shape[1]} dimensions"
+        yield "actions", f"continuous, {_dimensions(log.action.shape[1])}"
     if log.action_mask is not None:
         allowed = log.action_mask.sum(axis=1)
         yield "action_mask", f"{allowed.mean():.1f} of {log.action_mask.shape[1]} actions are allowed on average"
@@ -89,6 +89,10 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"
     yield "sha256", log.sha256[:32] + "\n" + log.sha256[32:]
     yield from ((f"metadata: {name}", str(value)) for name, value in others_of(log.metadata).items())
+
+
+def _dimensions(number: int) -> str:
+    return "1 dimension" if number == 1 else f"{number} dimensions"
 
 
 @app.command()

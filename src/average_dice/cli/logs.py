@@ -1,5 +1,6 @@
 """The log of a command: its files, the options that say what its columns are, and what is printed about it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +65,7 @@ def read_log(
     observations: str | None = None,
     actions: str | None = None,
     impute: str | None = None,
-    extra: str | None = None,
+    extra: Sequence[str] = (),
 ) -> "LoggedDataset":
     """The log with what the options declare about it."""
     from average_dice.data import read_action_features, read_dataset
@@ -72,22 +73,22 @@ def read_log(
     return read_dataset(
         *data,
         columns=None if columns is None else _mapping(columns),
-        observations=None if observations is None else _listed(observations),
-        categorical=None if categorical is None else _listed(categorical),
+        observations=None if observations is None else listed(observations),
+        categorical=None if categorical is None else listed(categorical),
         action_features=None if action_features is None else read_action_features(action_features),
-        actions=None if actions is None else _listed(actions),
-        extra=_listed(extra or ""),
+        actions=None if actions is None else listed(actions),
+        extra=extra,
         impute=impute,
     )
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def _mapping(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for pair in _listed(text):
+    for pair in listed(text):
         ours, separator, yours = (one.strip() for one in pair.partition("="))
         if not (separator and ours and yours):
             raise SettingError(f"--columns takes pairs such as reward=outcome, separated by commas, not {pair!r}.")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from average_dice.data.encoding import Encoding
 from average_dice.data.extra import as_extra
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.validation import check, place_of
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, SettingError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -174,6 +175,20 @@ class LoggedDataset:
 
         return from_dataframe(frame, **columns)
 
+    def __repr__(self) -> str:
+        return f"LoggedDataset({self.in_short})"
+
+    @property
+    def in_short(self) -> str:
+        """Its size in words, such as 4,000 transitions, 40 episodes, 17 observations, 3 discrete actions."""
+        if self.is_discrete:
+            actions = _counted(len(np.unique(self.action)), "discrete action")
+        else:
+            actions = _counted(self.action.shape[1], "continuous action")
+        numbers = {"transition": self.num_transitions, "episode": self.num_episodes}
+        parts = [_counted(number, name) for name, number in numbers.items()]
+        return ", ".join([*parts, _counted(self.observation.shape[1], "observation"), actions])
+
     @property
     def num_transitions(self) -> int:
         """The number of rows."""
@@ -244,6 +259,28 @@ class LoggedDataset:
         object.__setattr__(selected, "extra", {name: values[rows] for name, values in self.extra.items()})
         return selected
 
+    def reward_named(self, name: str) -> Float[np.ndarray, " transition"]:
+        """An extra column of numbers that is used as a reward; `reward` is the log's own."""
+        if name == "reward":
+            return self.reward
+        known = ("reward", *(one for one, values in self.extra.items() if values.dtype.kind == "f"))
+        if name not in self.extra:
+            raise SettingError(f"the log has no reward {name}.{did_you_mean(name, known)} It has {', '.join(known)}.")
+        if name not in known:
+            raise SettingError(f"column {name} holds texts, and a reward is a number. The log has {', '.join(known)}.")
+        values: np.ndarray = self.extra[name]
+        if not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            raise DatasetError(f"{self.place(row)}: {name} is {values[row]}. A reward must be finite: fill it in.")
+        return values
+
+    def with_reward(self, reward: Float[np.ndarray, " transition"]) -> "LoggedDataset":
+        """The same log with another reward, one finite number for each row, such as `reward_named("cost")`."""
+        found = copy(self)  # sorted and checked already
+        object.__setattr__(found, "reward", reward)
+        found.__dict__.pop("sha256", None)
+        return found
+
     def up_to(self, horizon: int) -> "LoggedDataset":
         """The log of a process that terminates after `horizon` steps. The step becomes the last observation.
 
@@ -288,6 +325,10 @@ class LoggedDataset:
             digest.update(f"action_features {self.action_features.shape}\n".encode())
             digest.update(self.action_features.astype("<f8").tobytes())
         return digest.hexdigest()
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def _episodes_from_ends(ends: Any, num_rows: int) -> np.ndarray:

@@ -16,9 +16,8 @@ from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.files import Mapped, is_csv, read_tables
-from average_dice.data.tables.roles import did_you_mean
 from average_dice.data.unpacking import read_archive, read_parquet
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, did_you_mean
 from average_dice.files import written_whole
 
 METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
@@ -91,7 +90,9 @@ def _read_logs(
         columns = _joined([columns for columns, _ in parts], files, (*REQUIRED, *OPTIONAL))
         others = _joined([columns for columns, _ in parts], files, (*extra, EPISODE_NAME))
         if absent := [name for name in extra if others[name] is None]:
-            raise DatasetError(f"no column {', '.join(absent)}. Check the name.")
+            known = dict.fromkeys(name for path in files for name in _column_names(path))
+            meant = did_you_mean(absent[0], known)
+            raise DatasetError(f"no column {', '.join(absent)}.{meant} The columns are {', '.join(known)}.")
         names = _agreed("names", [columns.get(NAMES) for columns, _ in parts], files)
         given = {"categorical": _numbers(categorical, names), "action_features": action_features}
         declared = {
@@ -183,6 +184,14 @@ def write_dataset(dataset: LoggedDataset, path: str | Path) -> None:
     check_suffix(path)
     with written_whole(path) as temporary:
         WRITERS[Path(path).suffix](dataset, temporary)
+
+
+def _column_names(path: Path) -> list[str]:
+    """All columns of a file that could be read."""
+    if path.suffix == ".parquet":
+        return [str(name) for name in pq.ParquetFile(path).schema_arrow.names]
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return [name for name in archive.files if not name.startswith(METADATA)]
 
 
 def check_suffix(path: str | Path) -> None:

@@ -6,8 +6,10 @@ the package ships for the task.
 
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from pathlib import Path
 
-from average_dice.data import LoggedDataset, read_dataset
+from average_dice.data import LoggedDataset, read_dataset, write_dataset
+from average_dice.policies import save_policy
 from average_dice.tasks import NetworkPolicy, target_policy, true_value, truth_record
 
 DEMOS = ("CartPole-v1", "Hopper-v5")
@@ -33,3 +35,9 @@ def load_demo(name: str, discount: float = 0.95) -> Demo:
     assert record is not None, name
     truth, standard_error = true_value(name, discount)
     return Demo(log, target_policy(name), discount, truth, standard_error, record["episodes"])
+
+
+def save_demo(folder: Path, name: str, shown: Demo) -> None:
+    """Writes the log and the policy of a demo to files of that name."""
+    write_dataset(shown.dataset, folder / f"{name}.parquet")
+    save_policy(shown.policy, folder / f"{name}.safetensors")

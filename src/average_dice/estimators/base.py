@@ -17,10 +17,10 @@ from typing import Any, ClassVar, final
 import jax
 
 from average_dice import memory
-from average_dice.errors import SettingError
+from average_dice.errors import SettingError, did_you_mean
 from average_dice.estimators.results import Fit
 from average_dice.problem import Problem
-from average_dice.randomness import key_name
+from average_dice.randomness import key_name, key_or_seed_0
 from average_dice.resampling import Resample
 
 
@@ -70,10 +70,10 @@ class Estimator(ABC):
         """
 
     @final
-    def fit(self, problem: Problem, *, key: jax.Array) -> Fit:
-        """Estimates J(π) from the log."""
+    def fit(self, problem: Problem, *, key: jax.Array | None = None) -> Fit:
+        """Estimates J(π) from the log. Without a key, that of seed 0."""
         with memory.recording() as reductions:
-            found = self.prepare(problem, key=key).fit()
+            found = self.prepare(problem, key=key_or_seed_0(key)).fit()
         return replace(found, notes=(*found.notes, *memory.note_of(reductions)))
 
     def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
@@ -157,5 +157,6 @@ class PreparedTraining(Prepared):
 def with_options(settings: Any, options: dict[str, Any]) -> Any:
     """A dataclass with some of its fields replaced. An unknown field raises an error that names it."""
     if unknown := [name for name in options if name not in settings.__dataclass_fields__]:
-        raise SettingError(f"{type(settings).__name__} has no option {', '.join(unknown)}.")
+        meant = did_you_mean(unknown[0], settings.__dataclass_fields__)
+        raise SettingError(f"{type(settings).__name__} has no option {', '.join(unknown)}.{meant}")
     return replace(settings, **options)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from average_dice.errors import SettingError
+from average_dice.errors import SettingError, did_you_mean
 from average_dice.estimators.base import Estimator
 from average_dice.estimators.baseline.average_reward import AverageReward
 from average_dice.estimators.baseline.behaviour_return import BehaviourReturn
@@ -153,5 +153,8 @@ def find(names: str | Sequence[str]) -> tuple[str, ...]:
     meant = {"all": tuple(REGISTRY), "recommended": (RECOMMENDED,)}
     if unknown := [name for name in wanted if name not in REGISTRY and name not in meant]:
         quoted = ", ".join(repr(name) for name in unknown)
-        raise SettingError(f"unknown estimator {quoted}. Known are all, recommended, {', '.join(REGISTRY)}.")
+        meant_instead = did_you_mean(unknown[0], (*meant, *REGISTRY))
+        raise SettingError(
+            f"unknown estimator {quoted}.{meant_instead} Known are all, recommended, {', '.join(REGISTRY)}."
+        )
     return tuple(dict.fromkeys(found for name in wanted for found in meant.get(name, (name,))))

@@ -60,6 +60,11 @@ class Fit:
     history: History | None = None
     notes: tuple[Note, ...] = ()
 
+    def __repr__(self) -> str:
+        parts = {"weights": self.weights, "ratio": self.ratio_function, "critic": self.critic, "history": self.history}
+        found = ", ".join(name for name, part in parts.items() if part is not None)
+        return f"Fit({self.value:.4g}{f', with {found}' if found else ''})"
+
     def ratio(
         self,
         observations: Float[np.ndarray, "row observation"],
@@ -89,6 +94,9 @@ class Interval:
         """The upper end minus the lower."""
         return self.upper - self.lower
 
+    def __repr__(self) -> str:
+        return f"Interval([{self.lower:.4g}, {self.upper:.4g}], {self.level:g}, {self.kind})"
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -99,6 +107,17 @@ class Estimate:
     seconds: float = 0.0
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Estimate({self.in_short})"
+
+    @property
+    def in_short(self) -> str:
+        """The value with its interval, such as 0.951 [0.94, 0.96]."""
+        if self.value is None:
+            return "no value"
+        ends = "" if self.interval is None else f" [{self.interval.lower:.4g}, {self.interval.upper:.4g}]"
+        return f"{self.value:.4g}{ends}"
 
     @property
     def lower(self) -> float | None:

@@ -87,7 +87,8 @@ class LoggedStateActions:
             features = features if likeness is None else replace(features, likeness=likeness.value)
             return LoggedStateActions(problem, features, with_step, likeness, *_on_rows(problem, features, with_step))
 
-        return problem.once((LoggedStateActions, number, key_name(key), with_step), make)
+        name = (LoggedStateActions, number, key_name(key), with_step)
+        return problem.once(name, make, of_reward=_chooses_likeness(problem))
 
     def at(
         self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray
@@ -172,8 +173,7 @@ def likeness_of(problem: Problem) -> Likeness | None:
     Each of two or three actions has rows enough of its own: choosing gained nothing on CartPole, and the error on
     Acrobot grew by 1.5 %.
     """
-    number = number_of_actions(problem)
-    if number is None or number <= FEW_ACTIONS or problem.dataset.num_episodes < 2:
+    if not _chooses_likeness(problem):
         return None
 
     def make() -> Likeness:
@@ -188,6 +188,11 @@ def likeness_of(problem: Problem) -> Likeness | None:
         return choose(problem, features, logged, after)
 
     return problem.once(Likeness, make)
+
+
+def _chooses_likeness(problem: Problem) -> bool:
+    number = number_of_actions(problem)
+    return number is not None and number > FEW_ACTIONS and problem.dataset.num_episodes > 1
 
 
 def _drawn(

@@ -39,7 +39,7 @@ class LoggedStates:
             after = np.where(data.terminated[:, None], 0.0, features(inputs_after).astype(np.float64))
             return LoggedStates(encoding, features, logged, after, logged[data.starts])
 
-        return problem.once((LoggedStates, number, key_name(key)), make)
+        return problem.once((LoggedStates, number, key_name(key)), make, of_reward=False)
 
     def __call__(self, observations: Float[np.ndarray, "row observation"]) -> Float[np.ndarray, "row feature"]:
         return self.features(self.encoding.encode(observations)).astype(np.float64)

@@ -144,6 +144,20 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     )
 
 
+def with_reward(found: Diagnostics, problem: Problem) -> Diagnostics:
+    """The diagnostics of a problem, from those of the same problem with another reward."""
+    data = problem.dataset
+    return replace(
+        found,
+        reward_range=float(np.ptp(data.reward)),
+        largest_reward_share=largest_reward_share(data.reward),
+        repeated_episodes=repeated_episodes(data),
+        truncation=assumptions.truncation(data) if problem.estimand is Estimand.PER_STEP else None,
+        trend=assumptions.trend(problem),
+        neighbours=assumptions.neighbours(problem),
+    )
+
+
 def mass_found(problem: Problem, key: jax.Array) -> float | None:
     """The mass of Average-DICE's ratio; shared with the recommended estimator if that has been prepared."""
     try:

@@ -19,24 +19,32 @@ from average_dice.problem import Problem
 
 @dataclass(frozen=True)
 class Difference:
-    """The value of one policy minus that of another (the baseline), both by the same method, with its interval."""
+    """The value of one policy minus that of another (the baseline), both by the same method, with its interval.
+
+    `supported`: whether the log supports the values. If not, nothing follows from the difference.
+    """
 
     value: float
     lower: float | None
     upper: float | None
     level: float
     baseline: float
+    supported: bool = True
 
     @property
     def judgement(self) -> str:
-        """Better, worse, no significant difference, or no interval."""
+        """Better, worse, no significant difference, no interval, or no conclusion."""
+        if not self.supported:
+            return "no conclusion"
         if self.lower is None or self.upper is None:
             return "no interval"
         return "better" if self.lower > 0 else "worse" if self.upper < 0 else "no significant difference"
 
     def in_words(self, shown: Callable[[float], str], unit: str) -> str:
         """The judgement, with its numbers; `unit` follows the difference."""
-        words = f"{self.judgement}, {shown(abs(self.value))} {'less' if self.value < 0 else 'more'}{unit}"
+        because = "" if self.supported else " because the log does not support the value; the estimate is"
+        size = f"{shown(abs(self.value))} {'less' if self.value < 0 else 'more'}{unit}"
+        words = f"{self.judgement}{because or ','} {size}"
         if self.lower is None or self.upper is None:
             return words
         return f"{words} ({100 * self.level:g}% interval {shown(self.lower)} to {shown(self.upper)})"

@@ -60,15 +60,15 @@ def uncertainty(
     if problem.dataset.num_episodes < 2:
         return _none("the log has one episode")
     number = settings.resamples_of(method)
-    if number == 0:
-        if method.trains:
-            return _none("the method trains anew on every resample; ask for some with bootstrap_trained")
-        return _none("no bootstrap resamples were asked for")
+    if number == 0 and method.trains:
+        return _none("the method trains anew on every resample; ask for some with bootstrap_trained")
     fit = prepared.fit()
-    values = _independent_values(fit)
+    values = _independent_values(fit)  # these need no resamples
     if values is not None:
         kind = f"Student's t over {len(values)} episodes"
         return Uncertainty(Interval(*student_t(values, settings.level), settings.level, kind))
+    if number == 0:
+        return _none("no bootstrap resamples were asked for")
     if number == 1:
         return _none("an interval takes at least two bootstrap resamples")
     replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=prepared)

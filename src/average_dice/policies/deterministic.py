@@ -11,8 +11,8 @@ from average_dice.errors import NotApplicable, PolicyError
 from average_dice.policies.base import Actions, Observations, WeightedActions, short_name
 
 NO_DENSITY = (
-    "the policy is deterministic and actions are continuous: importance ratios do not exist. "
-    "Use fqe, or smooth the policy"
+    "the policy is deterministic and actions are continuous, so importance ratios do not exist unless it is "
+    "smoothed: --smooth"
 )
 
 

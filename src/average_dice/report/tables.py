@@ -63,12 +63,16 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("episodes", f"{dataset['episodes']:,}, {_ends(dataset)}"),
         *([("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}")] if longest > 1 else []),
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
-        ("observations", f"{dataset['observation']} dimensions{_categorical(dataset.get('categorical'))}"),
+        ("observations", f"{_dimensions(dataset['observation'])}{_categorical(dataset.get('categorical'))}"),
         ("actions", dataset["action"] + _described(dataset.get("action_features"))),
         ("behaviour_log_prob", "known" if dataset["behaviour_known"] else "unknown"),
         *((f"metadata: {name}", str(value)) for name, value in dataset["metadata"].items()),
         ("sha256", dataset["sha256"]),
     ]
+
+
+def _dimensions(number: int) -> str:
+    return "1 dimension" if number == 1 else f"{number} dimensions"
 
 
 def _categorical(columns: Sequence[int] | None) -> str:

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from average_dice.problem import Estimand
-from average_dice.report import charts
+from average_dice.report import charts, parts
 from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
 from average_dice.report.tables import checks_table, estimate_rows, footnotes_of, log_table, settings_table
@@ -26,7 +26,24 @@ def fill(name: str, content: Mapping[str, Any]) -> str:
     answer = environment.from_string((folder / "answer.html").read_text(encoding="utf-8"))
     template = environment.from_string((folder / name).read_text(encoding="utf-8"))
     context = _context(content)
-    return template.render(**context, answer=Markup(answer.render(**context)))
+    of_parts = environment.from_string((folder / "parts.html").read_text(encoding="utf-8"))
+    shown_parts = Markup(of_parts.render(**context, **_parts(content)))
+    return template.render(**context, answer=Markup(answer.render(**context)), parts=shown_parts)
+
+
+def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of several rewards, and of groups of episodes."""
+    content = {"rewards": [], "groups": [], "by": None, **content}  # files of earlier versions have none
+    return {
+        "rewards": [{**one, "name": one["reward"]} for one in content["rewards"]],
+        "groups": parts.group_rows(content),
+        "forests": {name: Markup(chart) for name, chart in parts.forests_of_rewards(content).items()},
+        "forest_of_groups": Markup(parts.forest_of_groups(content)),
+        "of_rewards": parts.OF_REWARDS.format(**content),
+        "of_groups": parts.OF_GROUPS.format(**content),
+        "against": parts.against,
+        "doubts": parts.doubts,
+    }
 
 
 def _context(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
+from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
 from average_dice.report.tables import STAR, estimate_rows, footnotes_of
 
 Content = Mapping[str, Any]
@@ -45,7 +46,8 @@ def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None 
     notes = [Text(f"{one['estimator']}: {'; '.join(one['notes'])}") for one in content["estimates"] if one["notes"]]
     tables = _narrower(words_of(content["estimand"]).title.format(**content), _estimate_columns(content, errors))
     definition = Text(content["definition"], style="dim")
-    return Group(*_verdict(content), FirstThatFits(tables), definition, *notes, _source(content))
+    parts = [*_rewards(content), *_groups(content)]
+    return Group(*_verdict(content), FirstThatFits(tables), definition, *parts, *notes, _source(content))
 
 
 def draw_comparison(content: Content) -> Group:
@@ -66,10 +68,10 @@ def draw_comparison(content: Content) -> Group:
         ("judgement", [Text(one["judgement"]) for one in differences]),
     ]
     title = f"Differences on the same bootstrap resamples of episodes, in {words.column}, by {first['recommended']}"
-    tables = [_table(title, columns, padding) for padding in (1, 0)]
+    tables = _with_all_columns(title, columns)
     behaviour = Text(content["behaviour"]["sentence"])
     return Group(
-        FirstThatFits([_values_of_policies(content, padding) for padding in (1, 0)]),
+        FirstThatFits(_values_of_policies(content)),
         Text(first["definition"], style="dim"),
         behaviour,
         FirstThatFits(tables),
@@ -78,7 +80,7 @@ def draw_comparison(content: Content) -> Group:
     )
 
 
-def _values_of_policies(content: Content, padding: int) -> Table:
+def _values_of_policies(content: Content) -> list[Table]:
     """One row per policy; the last is the behaviour policy."""
     first, recommended = content["policies"][0], content["policies"][0]["recommended"]
     words = words_of(first["estimand"])
@@ -91,22 +93,80 @@ def _values_of_policies(content: Content, padding: int) -> Table:
     if words.return_heading:
         columns.append((words.return_heading, [short(one["return"]) for one in found]))
     columns.append(("verdict", [*(Text(one["verdict"]["level"]) for one in content["policies"]), Text("")]))
-    return _table(f"{words.title.format(**first)}, by {recommended}", columns, padding)
+    return _with_all_columns(f"{words.title.format(**first)}, by {recommended}", columns)
 
 
-def _narrower(title: str, columns: Sequence[Column]) -> list[Table]:
-    """The table without more and more of its last columns, at least three; each as it is, then without padding."""
-    widths = [(number, padding) for number in range(len(columns), 2, -1) for padding in (1, 0)]
+def _rewards(content: Content) -> list[RenderableType]:
+    """The value of each reward, as a table with its legend; empty if only one was asked for."""
+    rows = [{**one, "name": one["reward"]} for one in content["rewards"]]
+    if len(rows) < 2:
+        return []
+    columns = _part_columns("reward", rows, content)
     return [
-        _table(title, columns[:number], padding) for number, padding in widths if (number, padding) != (len(columns), 0)
+        FirstThatFits(_narrower("Rewards", columns)),
+        Text(OF_REWARDS.format(**content), style="dim"),
+        *_doubts(rows),
     ]
 
 
-def _table(title: str, columns: Sequence[Column], padding: int = 1) -> Table:
+def _groups(content: Content) -> list[RenderableType]:
+    """The value of each group, as a table with its legend; empty without groups."""
+    rows = group_rows(content)
+    if not rows:
+        return []
+    columns = _part_columns(content["by"], rows, content)
+    columns.insert(4, ("episodes", [f"{one['episodes']:,}" for one in rows]))
+    tables = _narrower(f"Groups by {content['by']}", columns)
+    return [FirstThatFits(tables), Text(OF_GROUPS.format(**content), style="dim"), *_doubts(rows[1:])]
+
+
+def _part_columns(heading: str, rows: Sequence[Content], content: Content) -> list[Column]:
+    """The least important last."""
+    return [
+        (heading, [Text(one["name"]) for one in rows]),
+        (words_of(content["estimand"]).heading, [short(one["value"]) for one in rows]),
+        (_interval_heading(rows), [interval(one) for one in rows]),
+        ("verdict", [Text(one["verdict"]["level"], style=COLOURS[one["verdict"]["level"]]) for one in rows]),
+        ("against\nbehaviour", [Text(against(one)) for one in rows]),
+        ("behaviour\npolicy", [short(one["behaviour"]["value"]) for one in rows]),
+    ]
+
+
+def _doubts(rows: Sequence[Content]) -> list[Text]:
+    return [Text(f"{one['name']}: {why}") for one in rows if (why := doubts(one)) is not None]
+
+
+def _narrower(title: str, columns: Sequence[Column]) -> list[Table]:
+    """Ever narrower tables: without more and more of the last columns, at least three; at last with words that wrap."""
+    widths = [(number, padding) for number in range(len(columns), 2, -1) for padding in (1, 0)]
+    tables = [
+        _table(title, columns[:number], padding) for number, padding in widths if (number, padding) != (len(columns), 0)
+    ]
+    return [*tables, *_with_wrapped_words(title, columns[:3])]
+
+
+def _with_all_columns(title: str, columns: Sequence[Column]) -> list[Table]:
+    """Ever narrower tables: without padding, then with words that wrap."""
+    return [*(_table(title, columns, padding) for padding in (1, 0)), *_with_wrapped_words(title, columns)]
+
+
+def _with_wrapped_words(title: str, columns: Sequence[Column]) -> list[Table]:
+    """Words are wrapped and intervals have two lines, so that every number stays whole."""
+    in_two_lines = [
+        (heading, [one if isinstance(one, Text) else one.replace(" to ", " to\n") for one in cells])
+        for heading, cells in columns
+    ]
+    return [_table(title, in_two_lines, 0, width_of_words=width) for width in (24, 18, 14, 11, 8)]
+
+
+def _table(title: str, columns: Sequence[Column], padding: int = 1, width_of_words: int | None = None) -> Table:
     """Words are aligned left, numbers right. If the table is too wide, cells wrap."""
     table = Table(title=title, title_justify="left", padding=(0, padding))
     for heading, cells in columns:
-        table.add_column(heading, justify="left" if isinstance(cells[0], Text) else "right", overflow="fold")
+        if isinstance(cells[0], Text):
+            table.add_column(heading, overflow="fold", max_width=width_of_words)
+        else:
+            table.add_column(heading, justify="right", overflow="fold")
     for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*row)
     return table

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from average_dice.errors import PolicyError, SettingError
+from average_dice.errors import PolicyError, SettingError, did_you_mean
 from average_dice.policies import (
     CategoricalPolicy,
     DeterministicPolicy,
@@ -92,5 +92,5 @@ TASKS: dict[str, Task] = {
 def find_task(name: str) -> Task:
     """The task of that name."""
     if name not in TASKS:
-        raise SettingError(f"unknown task {name}. Known are {', '.join(TASKS)}.")
+        raise SettingError(f"unknown task {name}.{did_you_mean(name, TASKS)} Known are {', '.join(TASKS)}.")
     return TASKS[name]

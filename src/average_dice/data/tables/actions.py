@@ -22,10 +22,10 @@ from average_dice.data.tables.columns import (
     texts,
     vectors,
 )
-from average_dice.data.tables.roles import Roles, did_you_mean, listed
+from average_dice.data.tables.roles import Roles, listed
 from average_dice.data.tables.rows import Rows
 from average_dice.data.understood import Understood
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, did_you_mean
 
 Arrays = Mapping[str, pa.Array]
 WHAT = "an action"

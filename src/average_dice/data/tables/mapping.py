@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from average_dice.data.tables.roles import Roles, did_you_mean, require, shown
-from average_dice.errors import DatasetError, SettingError
+from average_dice.data.tables.roles import Roles, require, shown
+from average_dice.errors import DatasetError, SettingError, did_you_mean
 
 NEEDED = ("episode", "action", "reward")
 OPTIONAL = ("time", "terminated", "truncated", "action_mask", "next_observations")

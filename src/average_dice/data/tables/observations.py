@@ -17,10 +17,10 @@ from average_dice.data.tables.columns import (
     range_of,
     vectors,
 )
-from average_dice.data.tables.roles import Roles, did_you_mean, listed
+from average_dice.data.tables.roles import Roles, listed
 from average_dice.data.tables.rows import Rows
 from average_dice.data.understood import Understood
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, did_you_mean
 
 MISSING = "missing"  # the name of the category of missing values
 MOST_TEXTS = 20  # a column with more different texts, most of them once, may be an identifier

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, did_you_mean
 
 MOST_SHOWN = 30  # names of columns in a message
 
@@ -96,13 +95,6 @@ def require(name: str, columns: Sequence[str]) -> None:
         raise DatasetError(f"no column {name!r}.{did_you_mean(name, columns)} The columns are {shown(columns)}.")
     if list(columns).count(name) > 1:
         raise DatasetError(f"column {name} occurs more than once. Keep one of each name.")
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A sentence with the most similar name; empty if none is similar."""
-    by_lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def shown(columns: Sequence[str]) -> str:

@@ -67,6 +67,7 @@ from average_dice.models import (
 )
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem, Rows
+from average_dice.randomness import key_name
 from average_dice.resampling import Resample
 
 # Largest log target. Larger targets are divided by a common factor, so that their squares fit into float64 (e^709).
@@ -177,7 +178,16 @@ class AverageDICE(Estimator):
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
         found = self.regression_of(problem)
         value_of = partial(self._value_of, problem, found)
-        model = self.model.prepare(problem, found.regression, key=key, value_of=value_of)
+
+        def prepare() -> PreparedModel:
+            return self.model.prepare(problem, found.regression, key=key, value_of=value_of)
+
+        # A learning curve has values, and these depend on the reward. A ratio in closed form does not.
+        model = (
+            prepare()
+            if self.trains or not _is_hashable(self)
+            else problem.once((PreparedModel, self, key_name(key)), prepare, of_reward=False)
+        )
         return PreparedAverageDICE(self, problem, found, model, key)
 
     def fit_seeds(self, problem: Problem, *, keys: Sequence[jax.Array]) -> list[Fit]:
@@ -264,6 +274,14 @@ class AverageDICE(Estimator):
             return []
         text = f"the mass found is {found_mass:.3g} instead of 1: check both log-probabilities"
         return [Note(NoteCode.MASS_OFF, text)]
+
+
+def _is_hashable(method: AverageDICE) -> bool:
+    try:
+        hash(method)
+    except TypeError:  # a setting cannot be hashed
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

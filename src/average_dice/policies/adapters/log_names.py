@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from average_dice.data import LoggedDataset
-from average_dice.errors import PolicyError
+from average_dice.errors import PolicyError, did_you_mean
 
 SHOWN = 8  # names in a message
 
@@ -40,7 +39,7 @@ def action_codes(labels: Sequence[Any] | np.ndarray, data: LoggedDataset, whose:
             "Names(actions=('…', …)), or use the numbers of the actions."
         )
     raise PolicyError(
-        f"{whose} has the action {first!r}, which the log does not have. {did_you_mean(first, known)} Actions that "
+        f"{whose} has the action {first!r}, which the log does not have.{meant_or_known(first, known)} Actions that "
         "were never taken may be added to the log's names of actions."
     )
 
@@ -51,7 +50,7 @@ def column_number(name: str, data: LoggedDataset, whose: str) -> int:
     if not data.names.observations and (by_place := re.fullmatch(r"observation\[(\d+)\]", name)):
         name = f"column {by_place[1]}"
     if name not in known:
-        raise PolicyError(f"{whose} has the column {name!r}, which the log does not have. {did_you_mean(name, known)}")
+        raise PolicyError(f"{whose} has the column {name!r}, which the log does not have.{meant_or_known(name, known)}")
     return known.index(name)
 
 
@@ -68,20 +67,17 @@ def code_of(value: Any, column: int, data: LoggedDataset, whose: str) -> float:
         return float(known.index(text))
     name = data.names.observation(column)
     if known:
-        raise PolicyError(f"{whose}: {text!r} is not a category of {name!r}. {did_you_mean(text, known)}")
+        raise PolicyError(f"{whose}: {text!r} is not a category of {name!r}.{meant_or_known(text, known)}")
     try:
         return float(value)
     except (TypeError, ValueError):
         raise PolicyError(f"{whose}: {text!r} is not a number, as {name!r} has in the log.") from None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def meant_or_known(name: str, known: Iterable[str]) -> str:
     """The name that is most like it, or the known names."""
     names = list(known)
-    by_lower = {one.lower(): one for one in names}
-    if close := get_close_matches(name.lower(), by_lower, n=1):
-        return f"Did you mean {by_lower[close[0]]!r}?"
-    return f"The log has {', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''}."
+    return did_you_mean(name, names) or f" The log has {', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''}."
 
 
 def place_of_state(state: np.ndarray, data: LoggedDataset) -> str:

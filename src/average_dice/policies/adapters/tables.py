@@ -12,7 +12,7 @@ from average_dice.data import LoggedDataset
 from average_dice.data.validation import SAME_OBSERVATION
 from average_dice.errors import PolicyError
 from average_dice.policies.adapters.cases import NO_CASE, policy_by_cases, probabilities_of, require_discrete
-from average_dice.policies.adapters.log_names import code_of, column_names, column_number, did_you_mean
+from average_dice.policies.adapters.log_names import code_of, column_names, column_number, meant_or_known
 from average_dice.policies.base import Observations, Policy
 from average_dice.policies.unbound import UnboundPolicy
 
@@ -104,7 +104,7 @@ def from_columns(columns: Mapping[str, list[Any]], data: LoggedDataset | None, *
     observed = [name for name in columns if name not in (ACTION, PROBABILITY, *by_action.values())]
     if not observed:
         names = column_names(data)
-        raise PolicyError(f"{source}: it has no column of the state. {did_you_mean('', names)}")
+        raise PolicyError(f"{source}: it has no column of the state.{meant_or_known('', names)}")
     numbers = [column_number(name, data, source) for name in observed]
     lines = list(zip(*(columns[name] for name in observed), strict=True))
     states = [
