@@ -51,6 +51,10 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "behaviour",
         "against_behaviour",
         "no_difference",
+        "title",
+        "policy",
+        "log",
+        "date",
     }
     summary = {
         "terminated",
@@ -62,6 +66,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "action",
         "behaviour_known",
         "metadata",
+        "names",
     }
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
     assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}
