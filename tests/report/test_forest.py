@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from average_dice.report import page
-from average_dice.report.charts import NAMES, VALUES, WIDTH, Scale, forest
+from average_dice.report.charts import EDGE, WIDTH, Scale, forest
 from average_dice.report.formatting import short
 
 PIXEL = 1.0  # units of the view box
-START, END = NAMES, WIDTH - VALUES
+START, END = EDGE, WIDTH - EDGE
 
 
 def one(name, value, lower=None, upper=None, comparable=True, matters=False):

@@ -19,8 +19,8 @@ Number = int | float
 # All sizes in units of the view box, about a pixel each on a phone.
 WIDTH = 480
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40  # margins: tick labels on the left, axis title at the bottom
-NAMES, VALUES, ROW = 172, 70, 24  # of the forest plot: columns for names and for values, and the height of a row
-LONGEST_NAME = 22  # characters that fit into NAMES
+EDGE, ROW = 10, 36  # of the forest plot: its margins, and the height of a row, which has the name above the bar
+LONGEST_NAME = 34  # characters of a name on a phone, where letters are larger, that leave room for the value
 LONGEST_X, LONGEST_Y = 50, 32  # characters that fit along the axes
 REACH = 3  # the forest plot shows at least three times the marked interval, so that its width is visible,
 NEAR = 4  # and extends to what lies within four times that range or that of half of the values; arrows show the others
@@ -78,14 +78,14 @@ def forest(rows: Sequence[Mapping[str, Any]], marked: str, baseline: Number | No
     if not known:
         return ""
     height = TOP + ROW * len(known) + BOTTOM
-    x = Scale(*_range_of_forest(known, marked, baseline), NAMES, WIDTH - VALUES)
+    x = Scale(*_range_of_forest(known, marked, baseline), EDGE, WIDTH - EDGE)
     shapes = [_x_axis(x, height, axis)]
     if baseline is not None and x.low <= baseline <= x.high:
         shapes.append(_line(x(baseline), TOP, x(baseline), height - BOTTOM, "baseline"))
         shapes.append(_text(x(baseline), TOP - 2, "behaviour", "small", "middle"))
     for place, one in enumerate(known):
         kind = "doubtful" if one.get("doubtful") else "accent" if one["estimator"] == marked else "plain"
-        shapes.append(_forest_row(one, x, TOP + ROW * (place + 0.5), kind))
+        shapes.append(_forest_row(one, x, TOP + ROW * place, kind))
     described = f"{len(known)} values with their intervals. " + " ".join(f"{_in_words(one)}." for one in known)
     return _svg(height, shapes, described, f' data-low="{x.low!r}" data-high="{x.high!r}"')
 
@@ -94,13 +94,15 @@ def _in_words(one: Mapping[str, Any]) -> str:
     return f"{one['name']}: {short(one['value'])}" + ("" if one["lower"] is None else f", interval {interval(one)}")
 
 
-def _forest_row(one: Mapping[str, Any], x: Scale, y: Number, kind: str) -> str:
-    """The numbers are in data attributes, too, so that what is drawn can be compared with them."""
+def _forest_row(one: Mapping[str, Any], x: Scale, top: Number, kind: str) -> str:
+    """The name and the value in one line, the bar below. The numbers are in data attributes, too, for programs."""
+    y = top + 26
     value, lower, upper = (None if one[name] is None else float(one[name]) for name in ("value", "lower", "upper"))
     shapes = [
         f"<title>{escape(_in_words(one))}</title>",
-        _text(NAMES - 8, y + 4, _shortened(one["name"], LONGEST_NAME), kind, "end"),
-        _text(WIDTH - VALUES + 8, y + 4, short(value), kind, "start"),
+        _text(EDGE, top + 15, _shortened(one["name"], LONGEST_NAME), kind, "start"),
+        _text(WIDTH - EDGE, top + 15, short(value), kind, "end"),
+        _line(0, top + ROW, WIDTH, top + ROW, "grid"),
     ]
     ends = [number for number in (value, lower, upper) if number is not None]
     if lower is not None and upper is not None and lower <= x.high and upper >= x.low:
