@@ -54,9 +54,9 @@ class Scale:
         return [round(step * one, 12) for one in range(first, last + 1)]
 
 
-def _ticks(scale: Scale) -> list[tuple[Number, str]]:
+def _ticks(scale: Scale, number: int = 4) -> list[tuple[Number, str]]:
     """Ticks with labels that have as many digits as it takes to be different."""
-    found = scale.ticks()
+    found = scale.ticks(number)
     largest = max((abs(tick) for tick in found), default=0.0)
     step = min((b - a for a, b in pairwise(found)), default=0.0)
     digits = 4 if step <= 0 else max(4, int(np.floor(np.log10(largest)) - np.floor(np.log10(step))) + 1)
@@ -226,7 +226,7 @@ def _line(x1: Number, y1: Number, x2: Number, y2: Number, kind: str) -> str:
 def _x_axis(x: Scale, height: Number, name: str) -> str:
     bottom = height - BOTTOM
     parts = [_line(x.start, bottom, x.end, bottom, "axis")]
-    for tick, label in _ticks(x):
+    for tick, label in _ticks(x, 5):
         parts.append(_line(x(tick), bottom, x(tick), bottom + 4, "axis"))
         parts.append(_text(x(tick), bottom + 17, label, "small tick", "middle"))
     return "".join([*parts, _text((x.start + x.end) / 2, height - 6, name, "small", "middle")])
