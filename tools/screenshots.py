@@ -12,7 +12,7 @@ from average_dice.demo import load_demo
 
 ROOT = Path(__file__).parents[1]
 ESTIMATORS = "recommended,average-dice-features,average-dice-dr,fqe,wdr,wpdis,pdis,behaviour-return,average-reward"
-SIZES = {"desktop": (1100, 1500), "phone": (390, 1500)}
+SIZES = {"desktop": (1100, 2150), "phone": (390, 1500)}
 
 
 def main() -> None:

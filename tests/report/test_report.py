@@ -16,6 +16,7 @@ from markupsafe import escape
 import average_dice as ad
 from average_dice.data.names import Names
 from average_dice.inference.rules import RULES
+from average_dice.inference.state_map import _principal
 from average_dice.report import notebook, page
 from average_dice.report.formatting import short
 from average_dice.testing.exact_mdps import early_termination
@@ -182,6 +183,22 @@ def test_columns_and_actions_are_called_by_their_names():
     assert f"{width} dimensions (name of 0, name of 1" in made
     assert "categorical: name of 1<" in made
     assert "Across: name of 1. Up: name of 0." in made
+
+
+def test_components_say_which_columns_they_are_made_of():
+    """Columns 0 and 2 are the same, so they are the first component, each with half of the weight."""
+    generator = np.random.default_rng(0)
+    shared, other, codes = generator.normal(size=100), generator.normal(size=100), generator.integers(0, 3, 100)
+    observation = np.column_stack([shared, other, shared, codes])
+    encoding = ad.data.Encoding.of((3,), observation)
+    assert encoding.sources(4).tolist() == [0, 1, 2, 3, 3, 3]
+    assert len(encoding.sources(4)) == encoding.encode(observation).shape[1]
+    _, axes = _principal(encoding, observation, Names(("a", "b", "c", "d")))
+    assert axes[0].startswith("first component (mostly a, c), ") or axes[0].startswith(
+        "first component (mostly c, a), "
+    )
+    _, unnamed = _principal(encoding, observation, Names())
+    assert unnamed[0].startswith("first component, ")
 
 
 def test_the_page_shows_the_difference_or_why_there_is_none(text, evaluation):

@@ -78,7 +78,7 @@ STEP_RATIO = Rule(
     name="step-ratio",
     reads=("worst_step", "worst_step_ratio", "worst_step_distance"),
     description="mean importance ratio at the worst step",
-    explanation="Whether they fit together at every step.",
+    explanation="Whether these probabilities fit together at every step, too.",
     definition=(
         "The step (γᵗ > 1/10) whose mean of ρ lies the most standard errors from 1, that mean, and its distance. The "
         "standard error uses the spread of all rows where that of the step is smaller"
@@ -136,7 +136,7 @@ STATE_RATIO = Rule(
     name="state-ratio",
     reads=("balance", "missing_mass", "excess_mass"),
     description="mean importance ratio by state and step",
-    explanation="Whether they fit together in every state, and the log contains what the policy does there.",
+    explanation="Whether the log contains what the policy does, in every state that it visits.",
     definition=(
         "E[ρ | s, t] = 1 at every state and step. A regression on other episodes finds where it is not; `balance` is "
         "the distance from 1 there, in standard errors. `missing_mass` and `excess_mass` are E[Σ γᵗ W_t (1 − ρ_t)] "
