@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import jax
@@ -71,13 +72,16 @@ def test_evaluate_and_its_json(tmp_path):
     out = tmp_path / "result.json"
     page, again = tmp_path / "report.html", tmp_path / "again.json"
     same = ("evaluate", LOG, "--policy", POLICY, "--discount", 0.95, "--bootstrap", 2)
-    text = run(*same, "--json", out, "--report", page)
+    text = run(*same, "--json", out, "--report", page, "--title", "A <new> rule")
     content = json.loads(out.read_text())
     assert f"{content['estimates'][0]['value']:.4f}" in text
     assert content["dataset"]["sha256"] == DEMO.dataset.sha256
     assert content["dataset"]["transitions"] == DEMO.dataset.num_transitions
     assert content["dataset"]["episodes"] == DEMO.dataset.num_episodes
     assert "--bootstrap 2" in content["command"]
+    assert (content["title"], content["policy"], content["log"]) == ("A <new> rule", POLICY.stem, LOG.name)
+    assert date.fromisoformat(content["date"]) <= date.today()
+    assert "<h1>A &lt;new&gt; rule</h1>" in page.read_text()
     run(*same, "--json", again)
     estimates = [json.loads(path.read_text())["estimates"] for path in (out, again)]
     numbers = [[(found["value"], found["lower"], found["upper"]) for found in some] for some in estimates]
@@ -104,7 +108,13 @@ def test_compare(tmp_path):
     ad.write_dataset(DEMO.dataset.select_episodes(np.arange(15)), small)
     out = tmp_path / "compared.json"
     common = (small, "--discount", 0.9, "--bootstrap", 2)
-    text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", "--json", out)
+    page, remade = tmp_path / "compared.html", tmp_path / "remade.html"
+    made = ("--json", out, "--report", page, "--title", "Old or new?")
+    text = run("compare", *common, "--policy", POLICY, "--policy", "CartPole-v1", *made)
+    assert f"Written to {page}." in text.replace("\n", "")
+    assert "<h1>Old or new?</h1>" in page.read_text()
+    run("report", out, "--out", remade)
+    assert remade.read_text() == page.read_text()
     assert "Differences on the same bootstrap resamples of episodes" in text
     content = json.loads(out.read_text())
     pairs = [(one["policy"], one["other"]) for one in content["differences"]]

@@ -55,6 +55,10 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "rewards",
         "by",
         "groups",
+        "title",
+        "policy",
+        "log",
+        "date",
     }
     summary = {
         "terminated",
@@ -67,6 +71,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "behaviour_known",
         "metadata",
         "notes",
+        "names",
     }
     assert set(content["dataset"]) == {"sha256", "transitions", "episodes"} | summary
     assert set(content["verdict"]) == {"level", "reasons", "remedies", "rules"}

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from datetime import date
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -11,13 +12,14 @@ from average_dice.demo import load_demo
 
 ROOT = Path(__file__).parents[1]
 ESTIMATORS = "recommended,average-dice-features,average-dice-dr,fqe,wdr,wpdis,pdis,behaviour-return,average-reward"
-SIZES = {"desktop": (1100, 1500), "phone": (390, 1500)}
+SIZES = {"desktop": (1100, 2150), "phone": (390, 1500)}
 
 
 def main() -> None:
     demo = load_demo("Hopper-v5")
     command = "average-dice evaluate Hopper-v5.parquet --policy Hopper-v5 --discount 0.95 --report report.html"
-    found = ad.evaluate(demo.dataset, demo.policy, demo.discount, estimators=ESTIMATORS).with_command(command)
+    names = {"policy_name": "Hopper-v5", "log_name": "Hopper-v5.parquet", "created": date(2026, 1, 1)}
+    found = ad.evaluate(demo.dataset, demo.policy, demo.discount, estimators=ESTIMATORS, **names).with_command(command)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "report.html"
         found.to_html(page)

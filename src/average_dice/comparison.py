@@ -7,6 +7,7 @@ and the differences are paired.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from average_dice.inference.difference import Difference, difference
 from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.memory import by_argument
 from average_dice.progress import shown_by_argument
-from average_dice.report import terminal
+from average_dice.report import page, terminal
 from average_dice.report.estimands import WORDS
 
 BEHAVIOUR = "behaviour"
@@ -30,10 +31,19 @@ BEHAVIOUR = "behaviour"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The evaluation of each policy, and the differences between pairs: (one, other) → value of one minus the other."""
+    """The evaluation of each policy, and the differences between pairs: (one, other) → value of one minus the other.
+
+    `title` and `command` are for the report.
+    """
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[tuple[str, str], Difference]
+    title: str | None = None
+    command: str | None = None
+
+    def with_command(self, command: str) -> "Comparison":
+        """The same comparison with the command that made it, for the report."""
+        return replace(self, command=command)
 
     @property
     def best(self) -> str:
@@ -78,8 +88,12 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {
+            "title": self.title,
+            "log": self._first.log,
+            "date": self._first.created,
+            "command": self.command,
             "behaviour": self._first.to_dict()["behaviour"],
-            "policies": [{"policy": name, **found.to_dict()} for name, found in self.evaluations.items()],
+            "policies": [{**found.to_dict(), "policy": name} for name, found in self.evaluations.items()],
             "differences": [
                 {"policy": one, "other": other, **asdict(found), "judgement": found.judgement}
                 for (one, other), found in self.differences.items()
@@ -92,6 +106,10 @@ class Comparison:
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON form. The file appears whole or not at all."""
         write_text_whole(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    def to_html(self, path: str | Path) -> None:
+        """Writes the report: one page that needs no network. The file appears whole or not at all."""
+        write_text_whole(path, page.render_comparison(self.to_dict()))
 
     def __rich__(self) -> Group:
         return terminal.draw_comparison(self.to_dict())
@@ -113,12 +131,15 @@ def compare(
     seed: int = 0,
     memory: int | str | None = None,
     progress: bool = False,
+    title: str | None = None,
+    log_name: str | None = None,
+    created: date | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
     `policies`: by name, each anything that `as_policy` accepts. `memory`: the limit of memory; `progress`: shows a
-    progress bar; both as in `evaluate`.
+    progress bar; `title`, `log_name` and `created` head the report: all as in `evaluate`.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """
@@ -141,6 +162,9 @@ def compare(
             level=level,
             bootstrap=bootstrap,
             seed=seed,
+            policy_name=name,
+            log_name=log_name,
+            created=created,
         )
         if found.estimates[RECOMMENDED].value is None or found.against_behaviour is None:
             raise NotApplicable(f"{name}: {'; '.join(str(note) for note in found.estimates[RECOMMENDED].notes)}")
@@ -162,7 +186,7 @@ def compare(
         )
         supported = NOT_SUPPORTED not in (here.verdict.level, there.verdict.level)
         differences[one, other] = replace(found_difference, supported=supported)
-    return Comparison(evaluations, differences)
+    return Comparison(evaluations, differences, title)
 
 
 def _evaluated(name: str, *args: Any, **settings: Any) -> Evaluation:

@@ -5,6 +5,7 @@ import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -54,6 +55,7 @@ FRAME = pa.schema(
     ]
 )  # the columns of `Evaluation.to_frame`
 LABELS = (PER_LOGGED_STEP, ALL_STEPS, TO_TRUNCATION)  # notes that are shown beside the name of the method, too
+LONGEST_NAME = 80  # characters of a policy's `repr` on the report: a longer one is no name
 OF_BEHAVIOUR = "Behaviour policy: "
 AGAINST_BEHAVIOUR = "Against the behaviour policy: "
 NO_DIFFERENCE = f"{AGAINST_BEHAVIOUR}not compared: "
@@ -73,6 +75,8 @@ class Evaluation:
       without it, `no_difference` says why.
     - `reward`: the name of the reward. `rewards`: an answer for each reward that was asked for, this one among them.
     - `groups`: an answer for each group of episodes by the column `by`, from the episodes of that group alone.
+    - `title`, `policy`, `log` and `created`: the title of the report, the names of the policy and the log, and the date
+      (ISO), all for readers of the report.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -98,6 +102,10 @@ class Evaluation:
     rewards: Mapping[str, Answer] = field(default_factory=dict)
     by: str | None = None
     groups: Mapping[str, Answer] = field(default_factory=dict)
+    title: str | None = None
+    policy: str | None = None
+    log: str | None = None
+    created: str | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -154,6 +162,10 @@ class Evaluation:
         """The JSON form; numbers that JSON cannot hold become null."""
         content: dict[str, Any] = _without_nonfinite(
             {
+                "title": self.title,
+                "policy": self.policy,
+                "log": self.log,
+                "date": self.created,
                 "discount": self.discount,
                 "estimand": self.estimand.value,
                 "horizon": self.horizon,
@@ -301,6 +313,10 @@ def evaluate(
     seed: int = 0,
     memory: int | str | None = None,
     progress: bool = False,
+    title: str | None = None,
+    policy_name: str | None = None,
+    log_name: str | None = None,
+    created: date | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
@@ -319,6 +335,7 @@ def evaluate(
     - `features`: two dimensions of the observation for the map of states; principal components if None.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
+    - `title`, `policy_name`, `log_name` and `created` (today if None) head the report, and change no number.
     - `progress` shows a progress bar. `starting` is called with the name of each method before it starts.
 
     A method that is not applicable to the log or the policy has no value, and its note says why. The verdict is about
@@ -413,6 +430,10 @@ def evaluate(
         rewards=of_rewards,
         by=by,
         groups=of_groups,
+        title=title,
+        policy=policy_name or name_of_policy(policy),
+        log=log_name or _name_of_log(dataset),
+        created=(created or date.today()).isoformat(),
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )
@@ -440,6 +461,20 @@ def _names_of(rewards: str | Sequence[str] | None) -> list[str]:
     return found
 
 
+def name_of_policy(policy: Any) -> str:
+    """What reports call a policy without a name: its `repr` if that is short, else its class."""
+    if policy is None:
+        return "target_log_prob column of the log"
+    shown = repr(policy)
+    has_own = getattr(type(policy), "__repr__", None) is not object.__repr__  # which shows an address
+    return shown if has_own and len(shown) <= LONGEST_NAME and "\n" not in shown else type(policy).__name__
+
+
+def _name_of_log(dataset: LoggedDataset) -> str:
+    """The task of a log that was made here, or the start of its hash."""
+    return str(dataset.metadata.get("task", f"log {dataset.sha256[:12]}"))
+
+
 def _summary(dataset: LoggedDataset, reward: np.ndarray) -> dict[str, Any]:
     last = dataset.starts + dataset.lengths - 1
     return {
@@ -456,6 +491,7 @@ def _summary(dataset: LoggedDataset, reward: np.ndarray) -> dict[str, Any]:
         "behaviour_known": dataset.behaviour_log_prob is not None,
         "metadata": {name: str(value) for name, value in others_of(dataset.metadata).items()},
         "notes": list(notes_of(dataset.metadata)),
+        "names": json.loads(dataset.names.to_json()),
     }
 
 

@@ -305,7 +305,7 @@ def test_the_order_of_actions_can_be_given() -> None:
     assert log.action.tolist() == [0, 2, 1, 0, 2]
     assert log.names.actions == ("none", "low", "high", "highest")
     assert log_of(one_step(a=[20, 10]), actions=[10, 20, 50]).action.tolist() == [1, 0]
-    with pytest.raises(ad.DatasetError, match=r"episode p2, step 1: drug is 'high'.*Did you mean 'hihg'"):
+    with pytest.raises(ad.DatasetError, match=r"episode p2, step 1: drug is 'high'.*Did you mean hihg"):
         clinic(actions=["none", "low", "hihg"])
 
 
@@ -468,11 +468,11 @@ def test_masks_are_columns_or_lists() -> None:
 
 def test_an_unknown_column_is_named_with_a_similar_one() -> None:
     with pytest.raises(
-        ad.DatasetError, match=r"^no column 'Outcme'\. Did you mean 'outcome'\? The columns are patient"
+        ad.DatasetError, match=r"^no column 'Outcme'\. Did you mean outcome\? The columns are patient"
     ):
         clinic(reward="Outcme")
     with pytest.raises(
-        ad.DatasetError, match=r"categorical names 'wart', which is no observation. Did you mean 'ward'"
+        ad.DatasetError, match=r"categorical names 'wart', which is no observation. Did you mean ward"
     ):
         clinic(categorical=["wart"])
     with pytest.raises(ad.DatasetError, match="list is no data frame"):

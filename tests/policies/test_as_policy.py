@@ -186,7 +186,7 @@ def test_the_wrong_thing_is_refused_with_what_is_accepted(wrong):
         (lambda rows: np.ones(3), r"an array of shape \(3,\) for 120 observations"),
         (lambda rows: (rows, rows, rows), "a tuple of 3"),
         (lambda rows: np.full(len(rows), 0.5), "returns 0.5, which is not an action"),
-        (lambda rows: np.full(len(rows), "treet"), "Did you mean 'treat'?"),
+        (lambda rows: np.full(len(rows), "treet"), "Did you mean treat?"),
     ],
 )
 def test_what_a_function_may_not_return(function, message):

@@ -62,16 +62,16 @@ def test_rules_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rules": [{"if": {"agee": 3}, "then": "wait"}]}, "rule 1 has the column 'agee', .* mean 'age'?"),
+        ({"rules": [{"if": {"agee": 3}, "then": "wait"}]}, "rule 1 has the column 'agee', .* mean age?"),
         (
             {"rules": [{"if": {"ward": "ICU "}, "then": "wait"}]},
-            "'ICU ' is not a category of 'ward'. Did you mean 'icu'",
+            "'ICU ' is not a category of 'ward'. Did you mean icu",
         ),
         ({"rules": [{"if": {"ward": [1, 2]}, "then": "wait"}]}, "'ward' has categories, not numbers"),
         ({"rules": [{"if": {"age": "old"}, "then": "wait"}]}, "'old' is not a number"),
         ({"rules": [{"if": {"age": [60, 20]}, "then": "wait"}]}, "from 60 to 20 is empty"),
         ({"rules": [{"if": {"age": None}, "then": "wait"}]}, "'age' needs"),
-        ({"rules": [{"if": {}, "then": "treet"}]}, "the action 'treet', .* mean 'treat'?"),
+        ({"rules": [{"if": {}, "then": "treet"}]}, "the action 'treet', .* mean treat?"),
         ({"rules": [{"if": {}, "then": {"treat": 0.9}}]}, r"rule 1: probabilities .* these sum to 0\.9"),
         ({"rules": [{"if": {}, "then": {"treat": 1.5, "wait": -0.5}}]}, "at least 0"),
         ({"rules": [{"if": {}, "then": {"treat": "much"}}]}, "must be numbers"),
@@ -163,10 +163,10 @@ def test_numbers_are_found_to_the_rounding_of_a_log(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("wart,action\ner,wait\n", "the column 'wart', .* mean 'ward'?"),
+        ("wart,action\ner,wait\n", "the column 'wart', .* mean ward?"),
         ("ward,action\nicu,wait\nicu,treat\n", "row 2: the same state icu a second time"),
         ("ward,action\nIcu,wait\n", "row 1: 'Icu' is not a category"),
-        ("ward,p(wait),p(treet)\ner,0.3,0.7\n", "'treet', .* mean 'treat'?"),
+        ("ward,p(wait),p(treet)\ner,0.3,0.7\n", "'treet', .* mean treat?"),
         ("ward,p(wait),p(treat)\ner,0.3,0.6\n", r"state of row 1: .* these sum to 0\.9"),
         ("ward,probability\ner,0.3\n", "either a column 'action'"),
         ("action\nwait\n", "no column of the state. The log has age, ward"),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,34 @@ else:
 
 pytestmark = pytest.mark.xdist_group("report")  # on one process, which makes the fixture once
 
-SIZES = {"desktop": (1200, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1200, 900), "phone": (375, 812)}
+PAGES = ("evaluation", "comparison")
+
+# Of every text that can be seen: its contrast with the background, by the formula of WCAG 2, and the text itself.
+CONTRASTS = """() => {
+  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = colour => {
+    const linear = c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = numbers(colour).map(c => linear(c / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = one => {
+    for (; one; one = one.parentElement) {
+      const colour = numbers(getComputedStyle(one).backgroundColor);
+      if (colour.length == 3 || colour[3] > 0) return getComputedStyle(one).backgroundColor;
+    }
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim(), parent = walker.currentNode.parentElement;
+    if (!text || parent.tagName == "title" || !parent.checkVisibility()) continue;
+    const style = getComputedStyle(parent), colour = parent.closest("svg") ? style.fill : style.color;
+    const [high, low] = [luminance(colour), luminance(background(parent))].sort((a, b) => b - a);
+    found.push([(high + 0.05) / (low + 0.05), text]);
+  }
+  return found;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -29,24 +57,46 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def path(evaluation, tmp_path_factory):
-    found = tmp_path_factory.mktemp("report") / "report.html"
-    evaluation.to_html(found)
+def folder(evaluation, comparison, tmp_path_factory):
+    found = tmp_path_factory.mktemp("report")
+    evaluation.to_html(found / "evaluation.html")
+    long_names = {f"{name} {40 * 'x'}": one for name, one in comparison.evaluations.items()}
+    differences = {
+        tuple(next((long for long in long_names if long.startswith(one)), one) for one in pair): gap
+        for pair, gap in comparison.differences.items()
+    }
+    replace(comparison, evaluations=long_names, differences=differences).to_html(found / "comparison.html")
     return found
 
 
 @pytest.fixture(params=SIZES)
-def page(request, browser, path):
-    width, height = SIZES[request.param]
-    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
-    opened = context.new_page()
-    opened.said = []
-    opened.on("console", lambda message: opened.said.append(message.text))
-    opened.on("pageerror", lambda error: opened.said.append(str(error)))
-    opened.on("request", lambda asked: opened.said.append(asked.url) if not asked.url.startswith("file:") else None)
-    opened.goto(path.as_uri())
-    yield opened
+def size(request):
+    return SIZES[request.param]
+
+
+@pytest.fixture
+def opened(browser, folder, size):
+    """Opens a page, with everything unfolded, and records what it says and asks for."""
+    context = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), offline=True)
+
+    def opening(name, unfold=True):
+        tab = context.new_page()
+        tab.said = []
+        tab.on("console", lambda message: tab.said.append(message.text))
+        tab.on("pageerror", lambda error: tab.said.append(str(error)))
+        tab.on("request", lambda asked: tab.said.append(asked.url) if not asked.url.startswith("file:") else None)
+        tab.goto((folder / f"{name}.html").as_uri())
+        if unfold:
+            tab.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+        return tab
+
+    yield opening
     context.close()
+
+
+@pytest.fixture
+def page(opened):
+    return opened("evaluation")
 
 
 def test_nothing_is_said_on_the_console_and_nothing_fetched(page):
@@ -55,6 +105,7 @@ def test_nothing_is_said_on_the_console_and_nothing_fetched(page):
 
 def test_scripts_in_names_stay_text(page):
     assert page.title().startswith("What would the policy earn? <script>")
+    assert "<script>" in page.inner_text("header")
     assert page.evaluate("document.scripts.length") == 0
     assert page.evaluate("document.images.length") == 0
     assert "<script>" in page.inner_text("#log")
@@ -70,13 +121,62 @@ def test_charts_are_drawn(page):
     assert page.locator("#curves svg polyline").count() == 1
 
 
-def test_the_page_is_no_wider_than_the_screen(page):
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_scrolls_sideways(opened, name):
+    """Neither the page nor a part of it, with everything unfolded."""
+    tab = opened(name)
+    width = tab.viewport_size["width"]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    scrolling = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1
+      && ["auto", "scroll", "hidden"].includes(getComputedStyle(one).overflowX)).map(one => one.outerHTML)"""
+    assert [one for one in tab.eval_on_selector_all("main *", scrolling) if not one.startswith("<thead")] == []
+    ends = tab.eval_on_selector_all(
+        "main *:not(thead, thead *)",
+        "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width).map(box => [box.left, box.right])",
+    )
+    assert len(ends) > 300
+    assert min(left for left, _ in ends) >= 0
+    assert max(right for _, right in ends) <= width
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_a_phone_each_row_is_a_card_with_labels(opened, name):
+    tab = opened(name)
+    is_phone = tab.viewport_size["width"] < 600
+    cells = tab.eval_on_selector_all(
+        "td[data-label]",
+        """all => all.map(one => [one.dataset.label, getComputedStyle(one, "::before").content,
+                                  getComputedStyle(one.closest("tr")).display])""",
+    )
+    assert len(cells) > 12
+    for label, before, display in cells:
+        assert (before, display) == ((f'"{label}"', "block") if is_phone else ("none", "table-row"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_folded_on_the_screen_is_printed(opened, name):
+    tab = opened(name, unfold=False)
+    for media, shown in (("screen", False), ("print", True)):
+        tab.emulate_media(media=media)
+        tab.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        folded = tab.eval_on_selector_all("details > :not(summary)", "all => all.map(one => one.checkVisibility())")
+        assert len(folded) >= 5
+        assert set(folded) == {shown}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_enough_contrast(opened, name, scheme):
+    tab = opened(name)
+    tab.emulate_media(color_scheme=scheme)
+    found = tab.evaluate(CONTRASTS)
+    assert len(found) > 80
+    assert [(ratio, text) for ratio, text in found if ratio < 4.5] == []
 
 
 def test_texts_in_charts_can_be_read(page):
     sizes = page.eval_on_selector_all("svg text", "all => all.map(one => one.getBoundingClientRect().height)")
-    assert min(size for size in sizes if size > 0) >= 8
+    assert min(size for size in sizes if size > 0) >= 9
 
 
 def test_dark_and_light(page):

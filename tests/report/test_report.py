@@ -7,14 +7,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from markupsafe import escape
 
 import average_dice as ad
+from average_dice.data.names import Names
+from average_dice.inference.rules import RULES
+from average_dice.inference.state_map import _principal
 from average_dice.report import notebook, page
-from average_dice.report.charts import NAMES, VALUES, WIDTH, Scale, forest
 from average_dice.report.formatting import short
 from average_dice.testing.exact_mdps import early_termination
 
@@ -51,11 +54,13 @@ def text(evaluation):
 
 def test_it_says_the_answer_first(text, evaluation):
     estimate = evaluation.recommended_estimate
+    sentence, verdict = text.index('<p class="answer '), text.index(f"<strong>{evaluation.verdict.level}</strong>")
     answer = text.index(f'<p class="value">{short(estimate.value)}')
-    assert text.index(f"<strong>{evaluation.verdict.level}</strong>") < answer < text.index("<h2>Estimates</h2>")
+    assert sentence < verdict < answer < text.index('<section id="checks">') < text.index("<h2>Estimates</h2>")
     assert f"{short(estimate.lower)} to {short(estimate.upper)}" in text
-    for part in ("weights", "diagnostics", "states", "curves", "log", "settings"):
-        assert f'<section id="{part}">' in text
+    for part in ("numbers", "weights", "diagnostics", "curves", "log", "settings"):
+        assert text.index('<section id="technical">') < text.index(f'<details id="{part}">')
+    assert text.index('<section id="states">') < text.index('<section id="technical">')
     assert evaluation.dataset["sha256"] in text
     assert all(version in text for version in evaluation.versions.values())
 
@@ -129,9 +134,71 @@ def test_the_page_shows_every_check_with_its_status(text, evaluation):
     assert len(evaluation.checks) > 15
     for check in evaluation.to_dict()["checks"]:
         shown = f'aria-label="{check["status"]}">'
-        cells = '<th scope="row">{description}</th><td>{value}</td><td class="notes">{good}</td>'
+        cells = (
+            '<th scope="row">{description}</th><td class="text" data-label="here">{value}</td>'
+            '<td class="notes" data-label="good">{good}</td>'
+        )
         row = text.partition(cells.format(**{name: escape(words) for name, words in check.items()}))[0]
         assert row.rpartition("<tr>")[2].count(shown) == 1
+        listed = f"<strong>{escape(check['description'])}:</strong>"
+        assert text.count(listed) == (check["status"] != "info")
+        assert check["explanation"].endswith(".")
+        assert str(escape(check["explanation"])) in text or check["status"] == "info"
+
+
+def test_every_rule_is_explained_in_plain_words():
+    explanations = [rule.explanation for rule in RULES]
+    assert all(20 < len(one) < 120 for one in explanations)
+    assert len(set(explanations)) == len(RULES)
+
+
+def test_headings_are_in_order(text, comparison):
+    for made in (text, page.render_comparison(comparison.to_dict())):
+        levels = [int(tag[1]) for tag, _ in Tags(made).found if re.fullmatch(r"h\d", tag)]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_the_head_has_the_title_the_names_and_the_date(evaluation):
+    content = evaluation.to_dict() | {"title": "Which dose?", "policy": "new rule", "log": "june.csv"}
+    made = page.render(content | {"date": "2031-02-03"})
+    assert "<h1>Which dose?</h1>" in made
+    head = made[made.index("<header>") : made.index("</header>")]
+    assert [found in head for found in ("new rule", "june.csv, ", "2031-02-03")] == [True] * 3
+    earlier = {name: one for name, one in content.items() if name not in ("title", "policy", "log", "date")}
+    assert "<h1>What would the policy earn?</h1>" in page.render(earlier)  # a file of an earlier version
+
+
+def test_columns_and_actions_are_called_by_their_names():
+    mdp = early_termination()
+    log = mdp.sample(30, seed=0)
+    width = log.observation.shape[1]
+    names = Names(tuple(f"name of {column}" for column in range(width)), ("stay", "go"))
+    named = replace(log, names=names, categorical=(1,))
+    found = ad.evaluate(named, mdp.policy, 0.9, estimators="recommended", bootstrap=2, features=(1, 0))
+    assert found.to_dict()["dataset"]["names"]["actions"] == ["stay", "go"]
+    made = page.render(found.to_dict())
+    assert "discrete (stay, go)" in made
+    assert f"{width} dimensions (name of 0, name of 1" in made
+    assert "categorical: name of 1<" in made
+    assert "Across: name of 1. Up: name of 0." in made
+
+
+def test_components_say_which_columns_they_are_made_of():
+    """Columns 0 and 2 are the same, so they are the first component, each with half of the weight."""
+    generator = np.random.default_rng(0)
+    shared, other, codes = generator.normal(size=100), generator.normal(size=100), generator.integers(0, 3, 100)
+    observation = np.column_stack([shared, other, shared, codes])
+    encoding = ad.data.Encoding.of((3,), observation)
+    assert encoding.sources(4).tolist() == [0, 1, 2, 3, 3, 3]
+    assert len(encoding.sources(4)) == encoding.encode(observation).shape[1]
+    _, axes = _principal(encoding, observation, Names(("a", "b", "c", "d")))
+    assert axes[0].startswith("first component (mostly a, c), ") or axes[0].startswith(
+        "first component (mostly c, a), "
+    )
+    _, unnamed = _principal(encoding, observation, Names())
+    assert unnamed[0].startswith("first component, ")
 
 
 def test_the_page_shows_the_difference_or_why_there_is_none(text, evaluation):
@@ -170,72 +237,3 @@ def test_without_a_value_without_probabilities_and_with_one_episode():
         Tags(made)
         assert f"<strong>{found.verdict.level}</strong>" in made
         assert found.verdict.level in ("not supported", "weak")
-
-
-def one(name, value, lower=None, upper=None, comparable=True):
-    return {"estimator": name, "name": name, "value": value, "lower": lower, "upper": upper, "comparable": comparable}
-
-
-def read_forest(drawn):
-    """The numbers back from the drawing, by the ticks of its axis: (lower, upper) of each bar, and the arrows."""
-    labels = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="small" text-anchor="middle">([-\d.e+,]+)</text>', drawn)
-    (x1, first), (x2, second) = ((float(x), float(label)) for x, label in (labels[0], labels[-1]))
-    bars = re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)" y2="[\d.]+" class="bar', drawn)
-    numbers = [tuple(first + (float(x) - x1) / (x2 - x1) * (second - first) for x in bar) for bar in bars]
-    return numbers, re.findall("[◂▸]", drawn)
-
-
-def test_the_forest_shows_intervals_in_full():
-    """As on the embedded log of CartPole, where the interval of behaviour-return is much wider than the others."""
-    shown = [
-        one("best", 1.0, 0.9799, 1.0),
-        one("behaviour-return", 0.9603, 0.9192, 1.0014),
-        one("wide", 0.99, 0.9, 1.1),
-    ]
-    bars, arrows = read_forest(forest(shown, "best", 0.98, "axis"))
-    assert arrows == []
-    for bar, estimate in zip(bars, shown, strict=True):
-        assert bar == pytest.approx((estimate["lower"], estimate["upper"]), abs=1e-4)
-
-
-def test_the_forest_marks_intervals_that_leave_the_chart():
-    shown = [one("best", 1.0, 0.9, 1.1), one("low", 1.0, -50.0, 1.05), one("wide", 1.0, -50.0, 50.0)]
-    drawn = forest(shown, "best", None, "axis")
-    bars, arrows = read_forest(drawn)
-    assert bars[0] == pytest.approx((0.9, 1.1), abs=1e-3)
-    assert bars[1][1] == pytest.approx(1.05, abs=1e-3)
-    assert arrows == ["◂", "◂", "▸"]
-    edges = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="plain" text-anchor="middle">[◂▸]', drawn)
-    assert [float(edge) for edge in edges] == [NAMES, NAMES, WIDTH - VALUES]
-
-
-def test_a_forest_with_values_far_off():
-    drawn = forest(
-        [one("best", 1.0, 0.9, 1.1), one("near", 1.2), one("far", 1e9), one("low", -1e9, -2e9, 3.0)],
-        "best",
-        1.05,
-        "axis",
-    )
-    assert drawn.count("<circle") == 2
-    assert "▸" in drawn
-    assert "◂" in drawn
-    places = [float(place) for place in re.findall(r'(?:cx|x1|x2)="([-0-9.]+)"', drawn)]
-    assert all(0 <= place <= 480 for place in places)
-    assert forest([one("none", None)], "best", None, "axis") == ""
-
-
-def test_the_forest_leaves_out_numbers_on_another_scale():
-    drawn = forest([one("other", 50.0, comparable=False), one("own", 1.0, 0.9, 1.1)], "best", None, "the axis")
-    assert drawn.count("<circle") == 1
-    assert "other" not in drawn
-    assert "the axis" in drawn
-    assert read_forest(drawn)[0][0] == pytest.approx((0.9, 1.1), abs=1e-3)  # the range is that of what is shown
-    assert forest([one("other", 50.0, comparable=False)], "best", None, "axis") == ""
-
-
-def test_ticks_are_round_and_within():
-    for low, high in ((0.0, 1.0), (-3e-9, 2e-9), (12345.0, 12399.0), (-1e20, 1e20)):
-        ticks = Scale(low, high, 0, 1).ticks()
-        assert 2 <= len(ticks) <= 6
-        assert all(low - 1e-9 * (high - low) <= tick <= high + 1e-9 * (high - low) for tick in ticks)
-    assert Scale(1.0, 1.0, 0, 1).ticks() == [1.0]

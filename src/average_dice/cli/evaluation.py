@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from average_dice.policies import Policy
 
 AUTO = "auto"  # the bandwidth is chosen by the log
+MOST_FILES = 3  # named on the report
 DEMO_RESAMPLES = 25  # a quarter of the default: the demo is faster, and its intervals are less precise
 
 Bootstrap = Annotated[
@@ -44,6 +45,8 @@ Memory = Annotated[
     str | None,
     typer.Option(help="Limit of memory, such as 2GiB. Default: AVERAGE_DICE_MEMORY, or half of what the machine has."),
 ]
+Title = Annotated[str | None, typer.Option(help="Title of the report.")]
+Report = Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")]
 Json = Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")]
 
 
@@ -189,7 +192,8 @@ def evaluate(
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
-    report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
+    report: Report = None,
+    title: Title = None,
 ) -> None:
     """Estimates the value of a policy from a log, with an interval and a verdict.
 
@@ -229,8 +233,11 @@ def evaluate(
             features=features,
             seed=seed,
             memory=memory,
+            title=title,
+            policy_name=None if policy is None else policy.stem,
+            log_name=_names_of(data),
             starting=starting,
-        ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))
+        ).with_command(_command())
     if json is not None:
         found.to_json(json)
     if report is not None:
@@ -242,12 +249,22 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _names_of(data: list[Path]) -> str:
+    """The log's files, for the head of the report."""
+    shown = ", ".join(one.name for one in data[:MOST_FILES])
+    return shown if len(data) <= MOST_FILES else f"{shown} and {len(data) - MOST_FILES} more"
+
+
+def _command() -> str:
+    return shlex.join(["average-dice", *sys.argv[1:]])
+
+
 @app.command()
 def report(
-    result: Annotated[Path, typer.Argument(help="JSON file of an evaluation.")],
+    result: Annotated[Path, typer.Argument(help="JSON file of an evaluation or a comparison.")],
     out: Annotated[Path | None, typer.Option(help="HTML file to write. Default: beside the JSON file.")] = None,
 ) -> None:
-    """Writes the HTML report of an evaluation from its JSON file.
+    """Writes the HTML report of an evaluation or a comparison from its JSON file.
 
     Example: `average-dice report result.json --out report.html`
     """
@@ -282,6 +299,8 @@ def compare(
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
+    report: Report = None,
+    title: Title = None,
 ) -> None:
     """Compares policies on one log, with each other and with the behaviour policy.
 
@@ -290,8 +309,9 @@ def compare(
     from average_dice.comparison import compare as run
     from average_dice.policies import as_policy
 
-    if json is not None:
-        check_writable(json)
+    outputs = [path for path in (json, report) if path is not None]
+    for path in outputs:
+        check_writable(path)
     if len(set(policy)) < len(policy):
         raise SettingError("--policy is given twice with the same file. Give each policy once.")
     names = [one.stem for one in policy]
@@ -314,10 +334,14 @@ def compare(
             bootstrap=bootstrap,
             seed=seed,
             memory=memory,
+            title=title,
+            log_name=_names_of(data),
             starting=starting,
-        )
+        ).with_command(_command())
     if json is not None:
         found.to_json(json)
+    if report is not None:
+        found.to_html(report)
     console.print(found)
-    if json is not None:
-        console.print(f"Written to {json}.", style="dim")
+    for path in outputs:
+        console.print(f"Written to {path}.", style="dim")

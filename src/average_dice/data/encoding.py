@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 Observations = Float[np.ndarray, "row observation"]
 
@@ -46,6 +46,12 @@ class Encoding:
             parts += [observations[:, first:column], self._codes[place][self._index(place, observations[:, column])]]
             first = column + 1
         return np.concatenate([*parts, observations[:, first:]], axis=1)
+
+    def sources(self, num_columns: int) -> Int[np.ndarray, " input"]:
+        """The observation column that each input comes from."""
+        widths = np.ones(num_columns, int)
+        widths[list(self.categorical)] = [codes.shape[1] for codes in self._codes]
+        return np.repeat(np.arange(num_columns), widths)
 
     @cached_property
     def _codes(self) -> list[Float[np.ndarray, "value_and_unknown code"]]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from average_dice.data.encoding import Encoding
+from average_dice.data.names import Names
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import Fit
 from average_dice.features.scaling import mean_and_std
@@ -35,7 +37,7 @@ def map_states(
     problem: Problem, fit: Fit | None, features: tuple[int, int] | None, *, key: jax.Array
 ) -> StateMap | None:
     """On the first two principal components of the standardised observations, or on two of their dimensions."""
-    observations = problem.dataset.observation
+    observations, names = problem.dataset.observation, problem.dataset.names
     if fit is None:
         return None
     rows = generator_from(key).permutation(len(observations))[:MOST_POINTS]
@@ -43,24 +45,52 @@ def map_states(
         ratio = fit.ratio(observations[rows])
     except NotApplicable:
         return None
-    if features is None and observations.shape[1] > 1:
-        points, axes = _principal(problem.dataset.encoding.encode(observations))
+    if features is not None:
+        points, axes = _chosen(observations, features, names)
+    elif observations.shape[1] == 1:
+        points, axes = _single(observations, names)
     else:
-        points, axes = _principal(observations) if features is None else _chosen(observations, features)
+        points, axes = _principal(problem.dataset.encoding, observations, names)
     return StateMap(axes, *(tuple(map(float, column)) for column in (*points[rows].T, ratio)))
 
 
-def _principal(observations: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:
-    mean, std = mean_and_std(observations)
-    scaled = (observations - mean) / std
-    if scaled.shape[1] == 1:
-        return np.column_stack([scaled[:, 0], np.zeros(len(scaled))]), ("observation 0", "")
+def _single(observations: np.ndarray, names: Names) -> tuple[np.ndarray, tuple[str, str]]:
+    scaled = _scaled(observations)[:, 0]
+    return np.column_stack([scaled, np.zeros(len(scaled))]), (_name(0, names), "")
+
+
+def _principal(encoding: Encoding, observations: np.ndarray, names: Names) -> tuple[np.ndarray, tuple[str, str]]:
+    """With names, the axes say which columns have most weight in the component."""
+    scaled = _scaled(encoding.encode(observations))
     variance, directions = np.linalg.eigh(scaled.T @ scaled / len(scaled))
     share = variance[::-1] / max(float(variance.sum()), 1e-300)  # not 0: constant observations have no variance
-    points = scaled @ directions[:, ::-1][:, :2]
-    return points, (f"first component, {share[0]:.0%} of the variance", f"second component, {share[1]:.0%}")
+    main = directions[:, ::-1][:, :2]
+    mostly = [""] * 2
+    if names.observations:
+        column_of = encoding.sources(observations.shape[1])
+        mostly = [f" (mostly {_heaviest(one, column_of, names)})" for one in main.T]
+    first, second = mostly
+    return scaled @ main, (
+        f"first component{first}, {share[0]:.0%} of the variance",
+        f"second component{second}, {share[1]:.0%}",
+    )
 
 
-def _chosen(observations: np.ndarray, features: tuple[int, int]) -> tuple[np.ndarray, tuple[str, str]]:
+def _heaviest(direction: np.ndarray, column_of: np.ndarray, names: Names) -> str:
+    """The names of the two columns with the most weight in a component."""
+    weight = np.bincount(column_of, direction**2)
+    return ", ".join(names.observation(int(column)) for column in np.argsort(-weight, kind="stable")[:2])
+
+
+def _scaled(observations: np.ndarray) -> np.ndarray:
+    mean, std = mean_and_std(observations)
+    return (observations - mean) / std
+
+
+def _chosen(observations: np.ndarray, features: tuple[int, int], names: Names) -> tuple[np.ndarray, tuple[str, str]]:
     first, second = features
-    return observations[:, [first, second]], (f"observation {first}", f"observation {second}")
+    return observations[:, [first, second]], (_name(first, names), _name(second, names))
+
+
+def _name(column: int, names: Names) -> str:
+    return names.observation(column) if names.observations else f"observation {column}"

@@ -10,6 +10,7 @@ MARKS = {"ok": "✓", "weak": "!", "not supported": "✗", "info": "·"}
 STAR = "★"
 FOOTNOTES = "†‡"  # marks of labels, in the order in which they occur
 BEHAVIOUR = "behaviour policy"
+MOST_NAMES = 20  # of columns or actions, in the facts about the log
 
 
 class CheckRow(NamedTuple):
@@ -20,24 +21,29 @@ class CheckRow(NamedTuple):
     description: str
     value: str
     good: str
+    explanation: str
 
 
 def estimate_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The estimates, with marks under `name`; then the behaviour policy, unless one of them is that number.
 
-    `comparable` is False for a number on another scale than the value.
+    `comparable` is False for a number on another scale than the value. `matters` is True for what a reader compares:
+    the recommended estimate, the one that the verdict is about, and the behaviour policy.
     """
     footnotes = footnotes_of(content)
     rows = []
     for one in content["estimates"]:
         star = STAR if one["estimator"] == content["recommended"] else ""
         name = " ".join(filter(None, (one["estimator"], star, footnotes.get(one["label"]))))
-        rows.append({**one, "name": name, "comparable": "other-scale" not in one["note_codes"]})
+        comparable = "other-scale" not in one["note_codes"]
+        judged = one["estimator"] in (content["recommended"], content["judged"])
+        matters = judged or "behaviour-value" in one["note_codes"]
+        rows.append({**one, "name": name, "comparable": comparable, "matters": matters})
     behaviour = content["behaviour"]
     own = {one["estimator"]: one["value"] for one in rows if "behaviour-value" in one["note_codes"]}
     if behaviour["value"] is None or own.get(behaviour["estimator"]) == behaviour["value"]:
         return rows
-    about = {"name": BEHAVIOUR, "seconds": None, "notes": [behaviour["source"]], "comparable": True}
+    about = {"name": BEHAVIOUR, "seconds": None, "notes": [behaviour["source"]], "comparable": True, "matters": True}
     return [*rows, {**behaviour, **about, "estimator": BEHAVIOUR}]
 
 
@@ -48,23 +54,35 @@ def footnotes_of(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
-    """The checks as rows with a mark for their status."""
-    return [
-        CheckRow(MARKS[one["status"]], one["status"], one["description"], one["value"], one["good"]) for one in checks
+    """The checks as rows with a mark for their status, the worst first."""
+    rows = [
+        CheckRow(
+            MARKS[one["status"]],
+            one["status"],
+            one["description"],
+            one["value"],
+            one["good"],
+            one.get("explanation", ""),
+        )
+        for one in checks
     ]
+    order = ("not supported", "weak", "ok", "info")
+    return sorted(rows, key=lambda row: order.index(row.status))
 
 
 def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts about the log."""
     shortest, mean_length, longest = dataset["lengths"]
     smallest, mean_reward, largest = dataset["rewards"]
+    names = dataset.get("names") or {}
+    observations = names.get("observations", [])
     return [
         ("transitions", f"{dataset['transitions']:,}"),
         ("episodes", f"{dataset['episodes']:,}, {_ends(dataset)}"),
         *([("length of episodes", f"{shortest} to {longest}, mean {mean_length:.1f}")] if longest > 1 else []),
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
-        ("observations", f"{_dimensions(dataset['observation'])}{_categorical(dataset.get('categorical'))}"),
-        ("actions", dataset["action"] + _described(dataset.get("action_features"))),
+        ("observations", _dimensions(dataset["observation"]) + _named(observations) + _categorical(dataset)),
+        ("actions", dataset["action"] + _described(dataset.get("action_features")) + _named(names.get("actions", []))),
         ("behaviour_log_prob", "known" if dataset["behaviour_known"] else "unknown"),
         *((f"metadata: {name}", str(value)) for name, value in dataset["metadata"].items()),
         ("sha256", dataset["sha256"]),
@@ -75,8 +93,17 @@ def _dimensions(number: int) -> str:
     return "1 dimension" if number == 1 else f"{number} dimensions"
 
 
-def _categorical(columns: Sequence[int] | None) -> str:
-    return f", categorical: {', '.join(map(str, columns))}" if columns else ""
+def _categorical(dataset: Mapping[str, Any]) -> str:
+    """The categorical columns, by name if they have one."""
+    names = (dataset.get("names") or {}).get("observations", [])
+    columns = [names[one] if names else str(one) for one in dataset.get("categorical") or ()]
+    return f", categorical: {', '.join(columns)}" if columns else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names in brackets."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f" ({', '.join(names[:MOST_NAMES])}{more})" if names else ""
 
 
 def _described(number: int | None) -> str:

@@ -54,13 +54,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """A rule as the report shows it: what was checked, the number here, what is good, and the status."""
+    """A rule in the report: what was checked, the number here, what is good, the status, and why it is checked."""
 
     name: str
     description: str
     value: str
     good: str
     status: Status
+    explanation: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ class Rule:
     """One entry of the table `RULES`.
 
     - `name`: its code in the JSON; `reads`: the diagnostics that it explains, the first of which is its number.
-    - `description` in a few words for the report, `definition` in full for the documentation.
+    - `description` in a few words for the report, `explanation` in plain words for readers who know no statistics,
+      `definition` in full for the documentation.
     - `shows`: the number, as the report shows it; `says`: the reason, if it fires; `remedy`: what would help.
     - `measure`: the number, where it is not the first diagnostic itself. None: not known for this log.
     - `expected`: the good values in words, where there are no limits to tell them.
@@ -143,6 +145,7 @@ class Rule:
     description: str
     definition: str
     shows: Words
+    explanation: str = ""
     limits: Limits | None = None
     says: Words = ""
     remedy: Words = ""
@@ -173,7 +176,7 @@ class Rule:
         status = self.status(evidence)
         if status is None:
             return None
-        return Check(self.name, self.description, _said(self.shows, evidence), self.good, status)
+        return Check(self.name, self.description, _said(self.shows, evidence), self.good, status, self.explanation)
 
     def finding(self, evidence: Evidence) -> Finding | None:
         """For the verdict, if the number is beyond a limit."""

@@ -49,6 +49,7 @@ INTERVAL_WIDTH = Rule(
     name="interval-width",
     reads=("reward_range",),
     description="width of the interval",
+    explanation="An interval without any width means that the data say nothing about the uncertainty.",
     definition="The largest logged reward minus the smallest. The width of the interval is compared with it",
     measure=_width_above_least,
     shows=lambda evidence: f"{_width(evidence):.4g}",
@@ -64,6 +65,7 @@ AFTER_TRUNCATION = Rule(
     name="after-truncation",
     reads=("beyond_truncation",),
     description="discounted weight after truncation",
+    explanation="How much of the value lies after the end of the recording, where it must be extrapolated.",
     definition=(
         "Share of the discounted weight that passes a truncation and is not observed. A truncation after which ten "
         "other episodes continue does not count"
@@ -82,6 +84,7 @@ MASS_FOUND = Rule(
     name="mass-found",
     reads=("mass_found",),
     description="mass of the learnt density ratio",
+    explanation="A learnt weighting of the log should add up to 1.",
     definition="Sum of the learnt ratio before it is normalised",
     shows="{mass_found:.3f}",
     expected="close to 1",
@@ -97,6 +100,7 @@ FLOW_RESIDUAL = Rule(
     name="flow-residual",
     reads=("flow_residual",),
     description="flow residual on held-out episodes",
+    explanation="Whether the learnt weights hold on episodes that they were not learnt from.",
     definition=(
         "Distance of the learnt ratio from the flow equation, on episodes that it was not learnt from, in standard "
         "deviations of a state feature"
@@ -146,6 +150,7 @@ AGREEMENT = Rule(
     name="agreement",
     reads=("by_values", "by_products", "reference_error"),
     description="value by learnt values, and by importance weights",
+    explanation="Two different ways to the estimate should give nearly the same number.",
     definition=(
         "Means of the candidates of the recommended estimate that use learnt values, and of those that use cumulative "
         "importance weights; `reference_error`: standard error of the latter"

@@ -61,6 +61,7 @@ MEAN_RATIO = Rule(
     name="mean-ratio",
     reads=("mean_ratio", "mean_ratio_distance"),
     description="mean importance ratio",
+    explanation="Whether the probabilities in the log and those of the policy fit together.",
     definition="Mean of ρ over the log, and its distance from 1 in standard errors. 1 if both probabilities are right",
     measure=_off_one("mean_ratio"),
     shows="{mean_ratio:.3f}, {mean_ratio_distance:.1f} standard errors from 1",
@@ -77,6 +78,7 @@ STEP_RATIO = Rule(
     name="step-ratio",
     reads=("worst_step", "worst_step_ratio", "worst_step_distance"),
     description="mean importance ratio at the worst step",
+    explanation="Whether these probabilities fit together at every step, too.",
     definition=(
         "The step (γᵗ > 1/10) whose mean of ρ lies the most standard errors from 1, that mean, and its distance. The "
         "standard error uses the spread of all rows where that of the step is smaller"
@@ -134,6 +136,7 @@ STATE_RATIO = Rule(
     name="state-ratio",
     reads=("balance", "missing_mass", "excess_mass"),
     description="mean importance ratio by state and step",
+    explanation="Whether the log contains what the policy does, in every state that it visits.",
     definition=(
         "E[ρ | s, t] = 1 at every state and step. A regression on other episodes finds where it is not; `balance` is "
         "the distance from 1 there, in standard errors. `missing_mass` and `excess_mass` are E[Σ γᵗ W_t (1 − ρ_t)] "
@@ -157,6 +160,7 @@ DEPENDENT_ACTIONS = Rule(
     name="dependent-actions",
     reads=("memory",),
     description="correlation of consecutive importance ratios",
+    explanation="Whether each action was chosen afresh, as the recorded probabilities say.",
     definition=(
         "The ratios of two consecutive steps are uncorrelated if actions were sampled with the recorded probabilities. "
         "Distance of their covariance from 0"
@@ -181,6 +185,7 @@ KNOWN_PROBABILITIES = Rule(
     name="known-probabilities",
     reads=("behaviour_log_prob",),
     description="probabilities of the logged actions",
+    explanation="Without them it is not known how much the log and the policy have in common.",
     definition="Whether the probabilities of the logged actions are known, under μ and under π",
     measure=_known,
     shows=lambda evidence: "unknown" if evidence.diagnostics.overlap is None else "known",
