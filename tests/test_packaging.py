@@ -23,6 +23,7 @@ GROUPS = {
     "simulate": (PROJECT["optional-dependencies"]["simulate"], ("core.txt", "dev.txt")),
     "experiments": (PROJECT["optional-dependencies"]["experiments"], ("core.txt", "dev.txt")),
     "train": (PROJECT["optional-dependencies"]["train"], ("core.txt", "dev.txt", "train.txt")),
+    "estimate": (PROJECT["optional-dependencies"]["estimate"], ("core.txt", "dev.txt")),
     "ray": (PROJECT["optional-dependencies"]["ray"], ("core.txt", "dev.txt", "ray.txt")),
 }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from average_dice import policies as policies
     from average_dice import tasks as tasks
     from average_dice import testing as testing
+    from average_dice.behaviour import estimate_behaviour as estimate_behaviour
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
@@ -59,6 +60,7 @@ _HOME = {
     "LoggedDataset": "data",
     "read_dataset": "data",
     "write_dataset": "data",
+    "estimate_behaviour": "behaviour",
     "Policy": "policies",
     "CategoricalPolicy": "policies",
     "GaussianPolicy": "policies",

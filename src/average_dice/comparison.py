@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Group
 
+from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.estimators import RECOMMENDED
@@ -104,6 +105,7 @@ def compare(
     discount: float,
     *,
     horizon: int | None = None,
+    estimate_behaviour: bool = False,
     level: float = 0.95,
     bootstrap: int = 100,
     seed: int = 0,
@@ -112,7 +114,8 @@ def compare(
 ) -> Comparison:
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
-    `memory`: the limit of memory, as in `evaluate`.
+    `memory`: the limit of memory, as in `evaluate`. `estimate_behaviour`: estimate the probabilities of the logged
+    actions first (`ad.estimate_behaviour`); all policies and resamples share these estimates.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """
@@ -122,6 +125,9 @@ def compare(
         raise SettingError(f"the name {BEHAVIOUR!r} is reserved for the policy that made the log: choose another name.")
     if bootstrap < 2:
         raise SettingError("comparing policies takes at least two bootstrap resamples.")
+    if estimate_behaviour:
+        starting("estimating the behaviour policy")
+        dataset = with_estimated_behaviour(dataset, seed=seed)
     evaluations = {}
     for name, policy in policies.items():
         starting(name)

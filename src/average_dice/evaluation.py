@@ -17,7 +17,9 @@ import pyarrow as pa
 from rich.console import Group
 
 from average_dice import memory as memory_limit
+from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.estimators import (
     RECOMMENDED,
@@ -77,6 +79,7 @@ class Evaluation:
     - `behaviour`: the value of the behaviour policy, with its interval, or why there is none.
     - `against_behaviour`: the judged value minus that of the behaviour policy by the same method, with its interval;
       without it, `no_difference` says why.
+    - `behaviour_estimate`: how the probabilities of the logged actions were estimated; None if they were not.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -95,6 +98,7 @@ class Evaluation:
     behaviour: Behaviour = Behaviour(None, None, None, "no value")
     against_behaviour: Difference | None = None
     no_difference: str | None = None
+    behaviour_estimate: EstimatedBehaviour | None = None
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
@@ -130,6 +134,7 @@ class Evaluation:
                 "behaviour": self._behaviour_content(),
                 "against_behaviour": None if gain is None else self._difference_content(gain),
                 "no_difference": self.no_difference,
+                "behaviour_estimate": None if self.behaviour_estimate is None else self.behaviour_estimate.to_dict(),
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
@@ -232,6 +237,7 @@ def evaluate(
     *,
     estimators: str | Sequence[str] | Mapping[str, Estimator] = "recommended",
     horizon: int | None = None,
+    estimate_behaviour: bool = False,
     level: float = 0.95,
     bootstrap: int = 100,
     bootstrap_trained: int = 0,
@@ -246,6 +252,7 @@ def evaluate(
     - `estimators`: `recommended` (with the baselines), `all`, names (a list, or separated by commas), or methods of
       your own by name: `{"mine": ad.AverageDICE(labels=plain)}`.
     - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.
+    - `estimate_behaviour`: estimate the probabilities of the logged actions first (`ad.estimate_behaviour`).
     - `horizon`: the value counts the rewards of this many steps; None for all.
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
       `bootstrap_trained`: the same for methods that train; each resample trains the method again.
@@ -268,6 +275,9 @@ def evaluate(
     )
     if not methods:
         raise SettingError("give at least one estimator.")
+    if estimate_behaviour:
+        starting("estimating the behaviour policy")
+        dataset = with_estimated_behaviour(dataset, seed=seed)
     question = Problem if horizon is None else partial(Problem.up_to, horizon=horizon)
     problem = question(dataset, policy, discount)
     require_memory(problem)
@@ -285,6 +295,10 @@ def evaluate(
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
+    record = dataset.estimated_behaviour
+    if judged is not None and record is not None:
+        for text in record.notes:
+            runs[judged] = runs[judged].with_note(Note(NoteCode.BEHAVIOUR_ESTIMATED, text))
     estimate = None if judged is None else runs[judged].estimate
     gain, no_gain = None, "only baselines were evaluated"
     behaviour = without_value(no_gain)
@@ -319,6 +333,7 @@ def evaluate(
         behaviour=behaviour,
         against_behaviour=gain,
         no_difference=None if gain is not None else f"{NO_DIFFERENCE}{no_gain}",
+        behaviour_estimate=record,
         states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
@@ -400,6 +415,7 @@ def _summary(dataset: LoggedDataset) -> dict[str, Any]:
         "action_features": 0 if dataset.action_features is None else dataset.action_features.shape[1],
         "action": "discrete" if dataset.is_discrete else f"continuous, {dataset.action.shape[1]} wide",
         "behaviour_known": dataset.behaviour_log_prob is not None,
+        "behaviour_model": None if dataset.estimated_behaviour is None else dataset.estimated_behaviour.model,
         "metadata": {name: str(value) for name, value in dataset.metadata.items()},
     }
 

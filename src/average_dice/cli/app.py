@@ -42,13 +42,27 @@ ActionFeatures = Annotated[
 ]
 
 
-def read_log(data: list[Path], categorical: str | None, action_features: Path | None) -> "LoggedDataset":
+EstimateBehaviour = Annotated[
+    bool,
+    typer.Option("--estimate-behaviour", help="Estimate the probabilities of the logged actions from the log itself."),
+]
+BehaviourEstimated = Annotated[
+    bool,
+    typer.Option(
+        "--behaviour-estimated", help="The log's behaviour_log_prob holds estimates of yours, not what was recorded."
+    ),
+]
+
+
+def read_log(
+    data: list[Path], categorical: str | None, action_features: Path | None, behaviour_estimated: bool = False
+) -> "LoggedDataset":
     """The log with what the options declare about it."""
     from average_dice.data import read_action_features, read_dataset
 
     columns = None if categorical is None else _column_numbers(categorical)
     described = None if action_features is None else read_action_features(action_features)
-    return read_dataset(*data, categorical=columns, action_features=described)
+    return read_dataset(*data, categorical=columns, action_features=described, behaviour_estimated=behaviour_estimated)
 
 
 def _column_numbers(text: str) -> list[int]:

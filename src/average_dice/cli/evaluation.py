@@ -10,7 +10,9 @@ from typer.core import TyperCommand
 
 from average_dice.cli.app import (
     ActionFeatures,
+    BehaviourEstimated,
     Categorical,
+    EstimateBehaviour,
     Logs,
     app,
     find_policy,
@@ -135,6 +137,8 @@ def evaluate(
     ] = None,
     categorical: Categorical = None,
     action_features: ActionFeatures = None,
+    estimate_behaviour: EstimateBehaviour = False,
+    behaviour_estimated: BehaviourEstimated = False,
     smooth: Annotated[
         str | None,
         typer.Option(
@@ -160,7 +164,7 @@ def evaluate(
     for path in outputs:
         check_writable(path)
     target: Policy | None = find_policy(policy) if policy is not None else None
-    log = read_log(data, categorical, action_features)
+    log = read_log(data, categorical, action_features, behaviour_estimated)
     console = make_console()
     if smooth is not None:
         target = _smoothed(console, target, log, bandwidth)
@@ -172,6 +176,7 @@ def evaluate(
             discount,
             estimators=estimators,
             horizon=horizon,
+            estimate_behaviour=estimate_behaviour,
             level=level,
             bootstrap=bootstrap,
             bootstrap_trained=bootstrap_trained,
@@ -219,6 +224,8 @@ def compare(
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples.", min=2)] = 100,
     categorical: Categorical = None,
     action_features: ActionFeatures = None,
+    estimate_behaviour: EstimateBehaviour = False,
+    behaviour_estimated: BehaviourEstimated = False,
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
@@ -237,7 +244,7 @@ def compare(
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
     }
-    log = read_log(data, categorical, action_features)
+    log = read_log(data, categorical, action_features, behaviour_estimated)
     console = make_console()
     for one in policies.values():
         say_if_deterministic(console, one, log)
@@ -247,6 +254,7 @@ def compare(
             policies,
             discount,
             horizon=horizon,
+            estimate_behaviour=estimate_behaviour,
             level=level,
             bootstrap=bootstrap,
             seed=seed,

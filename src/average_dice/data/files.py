@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.errors import DatasetError
 from average_dice.files import written_whole
@@ -22,6 +23,7 @@ METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in 
 # What is declared about the columns, as JSON under keys of their own.
 DECLARED = {"categorical": "average_dice.categorical", "action_features": "average_dice.action_features"}
 NAMES = "average_dice.names"
+BEHAVIOUR = "average_dice.behaviour"  # how the probabilities of the logged actions were estimated
 
 Raw = dict[str, Any]
 Reader = Callable[[Path, Sequence[str]], tuple[Raw, Mapping[str, Any]]]  # of a file, with these extra columns
@@ -32,12 +34,14 @@ def read_dataset(
     categorical: Sequence[int] | None = None,
     action_features: Any = None,
     extra: Sequence[str] = (),
+    behaviour_estimated: bool = False,
 ) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
     Files are `.parquet` or `.npz`. Parts are joined before they are checked, so an episode may span several files.
     `categorical` (indices of observation columns that hold codes) and `action_features` replace those of the files.
-    `extra`: names of other columns to read, such as a second reward.
+    `extra`: names of other columns to read, such as a second reward. `behaviour_estimated`: the column
+    `behaviour_log_prob` holds your own estimates, not what was recorded.
 
     >>> data = read_dataset("log.parquet")                      # doctest: +SKIP
     >>> data = read_dataset("january.parquet", "february.npz")  # doctest: +SKIP
@@ -63,6 +67,7 @@ def read_dataset(
             _joined_metadata([metadata for _, metadata in parts]),
             names=_agreed("names", [columns.get(NAMES) for columns, _ in parts], paths),
             extra={name: values for name, values in others.items() if values is not None},
+            estimated_behaviour=_estimated([columns.get(BEHAVIOUR) for columns, _ in parts], behaviour_estimated),
             **declared,
         )
     except DatasetError as error:
@@ -110,6 +115,8 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
         }
         if NAMES.encode() in stored:
             declared[NAMES] = Names.from_json(stored[NAMES.encode()])
+        if BEHAVIOUR.encode() in stored:
+            declared[BEHAVIOUR] = EstimatedBehaviour.from_json(stored[BEHAVIOUR.encode()])
         return {name: _from_arrow(name, table) for name in table.column_names} | declared, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -144,6 +151,8 @@ def _to_store(dataset: LoggedDataset) -> dict[str, str]:
         stored[DECLARED["action_features"]] = json.dumps(dataset.action_features.tolist())
     if dataset.names != Names():
         stored[NAMES] = dataset.names.to_json()
+    if dataset.estimated_behaviour is not None:
+        stored[BEHAVIOUR] = json.dumps(dataset.estimated_behaviour.to_dict())
     return stored
 
 
@@ -184,12 +193,14 @@ def _read_npz(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]
             wanted = (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra)
             raw: Raw = {name: archive[name] for name in wanted if name in archive.files}
             text = str(archive[METADATA]) if METADATA in archive.files else "{}"
-            stored = {key: str(archive[key]) for key in (*DECLARED.values(), NAMES) if key in archive.files}
+            stored = {key: str(archive[key]) for key in (*DECLARED.values(), NAMES, BEHAVIOUR) if key in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DatasetError(f"{path}: not a readable NumPy archive of plain arrays. Write it again.") from None
     try:
         if NAMES in stored:
             raw[NAMES] = Names.from_json(stored.pop(NAMES))
+        if BEHAVIOUR in stored:
+            raw[BEHAVIOUR] = EstimatedBehaviour.from_json(stored.pop(BEHAVIOUR))
         return raw | {key: _declared(key, found) for key, found in stored.items()}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -255,6 +266,13 @@ def _joined(parts: list[Raw], paths: tuple[str | Path, ...], names: Sequence[str
 
 def _joined_metadata(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return parts[0] if all(part == parts[0] for part in parts) else {"parts": [dict(part) for part in parts]}
+
+
+def _estimated(records: list[EstimatedBehaviour | None], by_user: bool) -> EstimatedBehaviour | None:
+    """The record of the files; if they differ, or only some have one, the estimates of the whole have none."""
+    if all(one == records[0] for one in records) and records[0] is not None:
+        return records[0]
+    return EstimatedBehaviour() if by_user or any(one is not None for one in records) else None
 
 
 def _agreed(name: str, declared: list[Any], paths: tuple[str | Path, ...]) -> Any:

@@ -14,7 +14,14 @@ from average_dice.problem import Estimand
 from average_dice.report import charts
 from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
-from average_dice.report.tables import checks_table, estimate_rows, footnotes_of, log_table, settings_table
+from average_dice.report.tables import (
+    calibration_sentence,
+    checks_table,
+    estimate_rows,
+    footnotes_of,
+    log_table,
+    settings_table,
+)
 
 
 def fill(name: str, content: Mapping[str, Any]) -> str:
@@ -42,6 +49,7 @@ def _context(content: Mapping[str, Any]) -> dict[str, Any]:
         "forest": Markup(charts.forest(rows, content["recommended"], content["behaviour"]["value"], words.axis)),
         "charts": _charts(content, words),
         "ratio_labels": charts.RATIO_LABELS,
+        "calibration": calibration_sentence(content.get("behaviour_estimate")),
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),
@@ -69,6 +77,14 @@ def _charts(content: Mapping[str, Any], words: Words) -> dict[str, Markup]:
     if states := content["states"]:
         drawn["states"] = charts.scatter(
             states["x"], states["y"], states["ratio"], states["axes"], "Logged states, coloured by the density ratio."
+        )
+    if (estimated := content.get("behaviour_estimate")) and estimated["calibration"]:
+        bins = estimated["calibration"]
+        drawn["calibration"] = charts.against_diagonal(
+            [one["predicted"] for one in bins],
+            [one["observed"] for one in bins],
+            ("predicted frequency", "observed frequency"),
+            "Observed against predicted frequencies of actions on held-out episodes.",
         )
     if curves := content["curves"]:
         drawn["curves"] = charts.lines(

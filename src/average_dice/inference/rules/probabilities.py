@@ -189,5 +189,46 @@ KNOWN_PROBABILITIES = Rule(
         weak=Limit(1.0, operator.lt, "unknown", "known"),
     ),
     says="probabilities of the logged actions are unknown, so overlap with the policy cannot be checked",
-    remedy="log behaviour_log_prob",
+    remedy="log behaviour_log_prob, or estimate it: --estimate-behaviour (ad.estimate_behaviour)",
+)
+
+CALIBRATION = Rule(
+    name="calibration",
+    reads=("calibration_error", "calibration_distance"),
+    description="calibration of the estimated probabilities",
+    definition=(
+        "Where the probabilities of the logged actions were estimated: the mean distance between predicted and observed "
+        "frequencies of actions on held-out episodes, and the largest distance in standard errors"
+    ),
+    shows="{calibration_error:.3f}, at most {calibration_distance:.1f} standard errors",
+    limits=Limits(
+        why="Set by judgement: importance ratios are then wrong by a tenth where an action is as likely as not",
+        significance="calibration_distance",
+        weak=Limit(
+            0.05,
+            operator.gt,
+            f"{STANDARD_ERRORS.format(SIGNIFICANT)} or more, and on average more than 0.05",
+            f"less than {STANDARD_ERRORS.format(SIGNIFICANT)}, or at most 0.05",
+        ),
+    ),
+    says="estimated probabilities of actions differ by {calibration_error:.2f} from how often they were taken",
+    remedy="log behaviour_log_prob, or the observations that the actions depended on",
+)
+
+ESTIMATED_PROBABILITIES = Rule(
+    name="estimated-probabilities",
+    reads=("estimated_behaviour",),
+    description="estimated probabilities of the logged actions",
+    definition="The model that estimated the probabilities of the logged actions, if they were not recorded",
+    measure=lambda evidence: None if evidence.diagnostics.estimated_behaviour is None else 1.0,
+    shows="{estimated_behaviour}",
+    limits=Limits(
+        why="No log can show whether something that it does not contain drove both the actions and the rewards",
+        if_observed=always("estimated", "recorded"),
+    ),
+    says=(
+        "probabilities of the logged actions were estimated ({estimated_behaviour}), which is right only if nothing "
+        "unobserved drove the actions"
+    ),
+    remedy="log behaviour_log_prob, and all that the actions depended on",
 )
