@@ -1,7 +1,11 @@
 """Calibration on held-out predictions: the sharpness of a model, and the table of predicted and observed frequencies.
 
-A model that has seen few rows is too sure of itself on others. One number corrects that. Discrete actions: the
-temperature T in μ ∝ exp(score / T). Continuous ones: the spread of each dimension, and how heavy the tails are.
+A model that has seen few rows is too sure of itself on others. Discrete actions: two numbers correct that, the
+temperature T and the share x of uniformly random actions, which many behaviour policies have (ε-greedy ones),
+
+    μ(a|s) = (1 − x) softmax(score / T) + x / number of allowed actions
+
+Continuous actions: the spread of each dimension, and how heavy the tails are.
 """
 
 from dataclasses import dataclass
@@ -9,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 
 from average_dice.behaviour.categorical import LogProbs, normalised
 from average_dice.behaviour.folded import Rows
@@ -17,26 +21,34 @@ from average_dice.behaviour.gaussian import Actions
 from average_dice.data import LoggedDataset
 from average_dice.data.estimated import CalibrationBin
 
-SHARPEST, FLATTEST = 0.5, 4.0  # temperatures
+START, BOUNDS = (0.0, 0.05), ((-2.0, 2.0), (0.0, 0.9))  # of log T and x
 TAILS = (np.inf, 10.0, 4.0)  # degrees of freedom: normal, heavier, heavy
 NUM_BINS = 10
 LEAST_SPREAD = 1e-9  # of actions that a model predicts exactly
 
 
-def at_best_temperature(
+def calibrated(
     scores: LogProbs, data: LoggedDataset, mask: Bool[np.ndarray, "transition choice"] | None, weights: Rows
 ) -> LogProbs:
-    """Log-probabilities at the temperature with the highest likelihood of the held-out actions."""
+    """Log-probabilities with the T and x that give the held-out actions the highest likelihood."""
     kept = np.flatnonzero(weights > 0)
     some, allowed = scores[kept], None if mask is None else mask[kept]
     taken, share = data.action[kept], weights[kept] / weights.sum()
 
-    def loss(log_temperature: float) -> float:
-        log_prob = normalised(some / np.exp(log_temperature), allowed)
-        return -float(share @ log_prob[np.arange(len(taken)), taken])
+    def loss(settings: np.ndarray) -> float:
+        return -float(share @ _mixed(some, allowed, settings)[np.arange(len(taken)), taken])
 
-    found = minimize_scalar(loss, bounds=np.log((SHARPEST, FLATTEST)), method="bounded", options={"xatol": 0.01})
-    return normalised(scores / np.exp(found.x), mask)
+    found = minimize(loss, START, method="L-BFGS-B", bounds=BOUNDS, options={"ftol": 1e-8})
+    return _mixed(scores, mask, found.x)
+
+
+def _mixed(scores: LogProbs, mask: Bool[np.ndarray, "row choice"] | None, settings: np.ndarray) -> LogProbs:
+    """log of (1 − x) softmax(score / T) + x / number of allowed actions."""
+    log_temperature, x = settings
+    sharp = normalised(scores / np.exp(log_temperature), mask)
+    allowed = np.full(sharp.shape, 1 / sharp.shape[1]) if mask is None else mask / mask.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):  # −∞ for forbidden actions
+        return np.log((1 - x) * np.exp(sharp) + x * allowed)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -27,6 +27,7 @@ LEAST_CURVATURE = 1e-8  # makes the preconditioner invertible
 LogProbs = Float[np.ndarray, "transition choice"]
 
 
+@runtime_checkable
 class CategoricalModel(Protocol):
     """A model of discrete actions."""
 

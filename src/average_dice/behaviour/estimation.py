@@ -12,12 +12,13 @@ It assumes that actions depended on the logged observations only. No log can sho
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from average_dice import memory
-from average_dice.behaviour.calibration import Residuals, at_best_temperature, table_of_probabilities, table_of_ranges
+from average_dice.behaviour.calibration import Residuals, calibrated, table_of_probabilities, table_of_ranges
 from average_dice.behaviour.categorical import CategoricalModel, Constant, LogProbs, Softmax, Table, Trees
 from average_dice.behaviour.folded import FoldedLog, Rows
 from average_dice.behaviour.gaussian import Gaussian
@@ -28,8 +29,13 @@ from average_dice.errors import NotEnoughMemory, SettingError, needs_extra
 MODELS = ("constant", "table", "linear", "fourier", "trees")
 SHRINKAGES = (1.0, 4.0, 16.0, 64.0)  # rows
 RIDGES = {"linear": (1e-4, 1e-2), "fourier": (1e-5, 1e-4, 1e-3, 1e-2)}
+GAUSSIAN_RIDGES: dict[Literal["linear", "fourier"], tuple[float, ...]] = {
+    "linear": (1e-4,),
+    "fourier": (1e-7, 1e-6, 1e-5, 1e-4, 1e-3),
+}
 SLOW = {"trees": ("constant", "table", "linear", "fourier"), "fourier": ("table",)}  # and models with faster refits
-FLOOR = 1e-3  # least probability of a logged action, or a tenth of 1 / actions; a density at its mean times this
+FLOOR = 1e-3  # least probability of a logged action, or a tenth of 1 / number of actions
+DENSITY_FLOOR = 1e-5  # least density, as a part of the highest, for each dimension: 4.8 standard deviations
 MOST_TREE_CELLS = 500_000  # rows times actions: above, trees take minutes for each resample
 TREES_MISSING = (
     "gradient-boosted trees were not tried, because scikit-learn is not installed: pip install 'average-dice[estimate]'"
@@ -70,7 +76,7 @@ def estimate_behaviour(
     found = fits[best]
     floored = int((found.log_prob < found.least).sum())
     if floored:
-        notes.append(f"the estimated probabilities of {floored:,} rows were raised to the least that is believed")
+        notes.append(f"estimated probabilities were raised to the least that is believed in {floored:,} of the rows")
     record = EstimatedBehaviour(
         model=best,
         candidates={name: float(fit.log_prob.mean()) for name, fit in fits.items()},
@@ -150,7 +156,7 @@ def _discrete(log: FoldedLog, names: Sequence[str] | None) -> tuple[list[Candida
 
 
 def _calibrated(log: FoldedLog, scores: LogProbs, weights: Rows) -> Fitted:
-    log_probs = at_best_temperature(scores, log.data, log.mask, weights)
+    log_probs = calibrated(scores, log.data, log.mask, weights)
     logged = log_probs[np.arange(len(log_probs)), log.data.action]
     least = float(np.log(min(FLOOR, 0.1 / log.num_actions)))
     return Fitted(logged, least, lambda: table_of_probabilities(log_probs, log.data))
@@ -160,7 +166,7 @@ def _continuous(log: FoldedLog, names: Sequence[str] | None) -> tuple[list[Candi
     """The models of continuous actions."""
     wanted = names or MODELS
     models = [Gaussian(None)] if "constant" in wanted else []
-    models += [Gaussian(kind, ridge) for kind in ("linear", "fourier") if kind in wanted for ridge in RIDGES[kind]]
+    models += [Gaussian(kind, ridge) for kind, ridges in GAUSSIAN_RIDGES.items() if kind in wanted for ridge in ridges]
 
     def candidate(model: Gaussian) -> Candidate:
         return Candidate(model.name, lambda weights: _with_density(log, model, weights))
@@ -170,7 +176,7 @@ def _continuous(log: FoldedLog, names: Sequence[str] | None) -> tuple[list[Candi
 
 def _with_density(log: FoldedLog, model: Gaussian, weights: Rows) -> Fitted:
     found = Residuals.of(log.data.action - model.predict(log, weights), weights)
-    least = float(found.highest_log_density.sum() + np.log(FLOOR) * len(found.spread))
+    least = float(found.highest_log_density.sum() + np.log(DENSITY_FLOOR) * len(found.spread))
     return Fitted(found.log_density.sum(axis=1), least, lambda: table_of_ranges(found.central))
 
 
@@ -179,6 +185,6 @@ def _require_memory(log: FoldedLog) -> None:
     needed = 32 * log.data.num_transitions * log.num_actions
     if needed > memory.limit():
         raise NotEnoughMemory(
-            f"estimating the behaviour policy of {log.num_actions:,} actions in {log.data.num_transitions:,} rows takes "
-            f"{needed / 2**30:.1f} GiB, more than the limit of memory. Raise the limit, or estimate on fewer episodes."
+            f"estimating the behaviour policy takes {log.num_actions:,} probabilities in each of "
+            f"{log.data.num_transitions:,} rows, {needed / 2**30:.1f} GiB, above the limit of memory: raise --memory."
         )

@@ -15,7 +15,7 @@ from average_dice.features.fourier import FourierMap
 from average_dice.features.repeated_states import RepeatedStates
 from average_dice.problem import Problem
 
-NUM_COSINES = 100  # random Fourier features: the policies of our tasks gain little from more
+NUM_COSINES = 300  # random Fourier features
 
 Rows = Float[np.ndarray, " transition"]
 

@@ -3,6 +3,15 @@
 from average_dice.data.action_features import read_action_features
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.encoding import Encoding
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.files import check_suffix, read_dataset, write_dataset
 
-__all__ = ["Encoding", "LoggedDataset", "check_suffix", "read_action_features", "read_dataset", "write_dataset"]
+__all__ = [
+    "Encoding",
+    "EstimatedBehaviour",
+    "LoggedDataset",
+    "check_suffix",
+    "read_action_features",
+    "read_dataset",
+    "write_dataset",
+]

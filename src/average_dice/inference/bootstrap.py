@@ -109,7 +109,8 @@ def _with_behaviour_again(
 ) -> Replicates:
     """Estimates the behaviour policy from each resample, and prepares and fits the method with these estimates."""
     record = problem.dataset.estimated_behaviour
-    assert record is not None and record.again is not None
+    assert record is not None
+    assert record.again is not None
     again = record.again
     keys = [
         jax.random.fold_in(key, number) if number else key

@@ -2,8 +2,8 @@
 
 "not supported" if any rule of `rules` says so, else "weak" if any rule does, else "supported". If the probabilities of
 the logged actions were estimated, the best level is "supported if nothing unobserved drove the actions". Every rule
-that fires gives a reason and a remedy. `average-dice benchmark trust` counts how often verdicts are right on tasks whose true
-value is known.
+that fires gives a reason and a remedy. `average-dice benchmark trust` counts how often verdicts are right on tasks
+whose true value is known.
 """
 
 from dataclasses import dataclass

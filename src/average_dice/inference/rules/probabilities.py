@@ -197,7 +197,7 @@ CALIBRATION = Rule(
     reads=("calibration_error", "calibration_distance"),
     description="calibration of the estimated probabilities",
     definition=(
-        "Where the probabilities of the logged actions were estimated: the mean distance between predicted and observed "
+        "Where the probabilities of the logged actions were estimated: the mean distance of predicted from observed "
         "frequencies of actions on held-out episodes, and the largest distance in standard errors"
     ),
     shows="{calibration_error:.3f}, at most {calibration_distance:.1f} standard errors",
@@ -223,7 +223,10 @@ ESTIMATED_PROBABILITIES = Rule(
     measure=lambda evidence: None if evidence.diagnostics.estimated_behaviour is None else 1.0,
     shows="{estimated_behaviour}",
     limits=Limits(
-        why="No log can show whether something that it does not contain drove both the actions and the rewards",
+        why=(
+            "The verdict is at best *supported if nothing unobserved drove the actions*: no log can show what it does "
+            "not contain"
+        ),
         if_observed=always("estimated", "recorded"),
     ),
     says=(

@@ -34,7 +34,7 @@ def evaluate_log(log: MisleadingLog, seed: int) -> Row:
 
 
 def is_confidently_wrong(row: Row) -> bool:
-    """The verdict is "supported" (if nothing unobserved …, too), and the truth is outside of the interval by more than half of its half-width."""
+    """The verdict is "supported" (also "if nothing …"), and the truth is outside by more than half the half-width."""
     if row["verdict"] not in (SUPPORTED, IF_OBSERVED):
         return False
     if row["lower"] is None:
