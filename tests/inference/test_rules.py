@@ -106,6 +106,7 @@ def test_estimated_probabilities_limit_the_verdict():
     assert poor.rules == ("calibration", "estimated-probabilities")
     wrong = judge(ESTIMATE, replace(estimated, mean_ratio=0.2, mean_ratio_distance=9.0), 40)
     assert wrong.level == NOT_SUPPORTED
+    assert "the estimated or the policy's probabilities are wrong" in wrong.reasons[0]
     assert list(LEVELS) == ["supported", IF_OBSERVED, WEAK, NOT_SUPPORTED]
 
 

@@ -17,13 +17,22 @@ from average_dice.inference.rules.base import (
     always,
     at_least,
 )
-from average_dice.inference.rules.remedies import CHECK_PROBABILITIES, CLOSER_POLICY
+from average_dice.inference.rules.remedies import BETTER_ESTIMATES, CHECK_PROBABILITIES, CLOSER_POLICY
 from average_dice.problem import Estimand
 
 FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
-WRONG = "the recorded or the policy's probabilities are wrong"
+WRONG = "the {source} or the policy's probabilities are wrong"
 HOLE = "the policy takes actions that the log never takes"
 CLOSE_TO_ONE = f"less than {FROM_ONE}"
+
+
+def _wrong(evidence: Evidence) -> str:
+    """Whether they were recorded or estimated."""
+    return WRONG.format(source="recorded" if evidence.diagnostics.estimated_behaviour is None else "estimated")
+
+
+def _check(evidence: Evidence) -> str:
+    return CHECK_PROBABILITIES if evidence.diagnostics.estimated_behaviour is None else BETTER_ESTIMATES
 
 
 def _off_one(ratio: str) -> Callable[[Evidence], float | None]:
@@ -41,7 +50,7 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
 
     def says(evidence: Evidence) -> str:
         mean = getattr(evidence.diagnostics, ratio)
-        reasons = [WRONG, HOLE] if mean < 1 else [WRONG]
+        reasons = [_wrong(evidence), HOLE] if mean < 1 else [_wrong(evidence)]
         if evidence.diagnostics.followed_episodes is not None:
             reasons.reverse()  # a policy that never takes some actions often lacks coverage
         return f"{evidence.fill(where)} importance ratios average {mean:.2f} instead of 1: {', or '.join(reasons)}"
@@ -52,7 +61,7 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
 def _average_remedy(ratio: str) -> Callable[[Evidence], str]:
     def remedy(evidence: Evidence) -> str:
         mean = getattr(evidence.diagnostics, ratio)
-        return f"{CHECK_PROBABILITIES}; {CLOSER_POLICY}" if mean < 1 else CHECK_PROBABILITIES
+        return f"{_check(evidence)}; {CLOSER_POLICY}" if mean < 1 else _check(evidence)
 
     return remedy
 
@@ -117,7 +126,7 @@ def _shown_balance(evidence: Evidence) -> str:
 
 def _says_state_ratio(evidence: Evidence) -> str:
     if _more_excess(evidence):
-        return f"at some states importance ratios average more than 1: {WRONG}"
+        return f"at some states importance ratios average more than 1: {_wrong(evidence)}"
     how_often = {
         Estimand.PER_STEP: "{missing_mass:.2g} times an episode (discounted)",
         Estimand.TOTAL: "{missing_mass:.2g} times an episode",
@@ -127,7 +136,7 @@ def _says_state_ratio(evidence: Evidence) -> str:
 
 
 def _remedy_state_ratio(evidence: Evidence) -> str:
-    return CHECK_PROBABILITIES if _more_excess(evidence) else f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}"
+    return _check(evidence) if _more_excess(evidence) else f"{CLOSER_POLICY}; {_check(evidence)}"
 
 
 STATE_RATIO = Rule(
