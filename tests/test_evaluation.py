@@ -60,6 +60,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "observation",
         "categorical",
         "action_features",
+        "behaviour_model",
         "action",
         "behaviour_known",
         "metadata",
