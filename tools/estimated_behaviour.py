@@ -208,13 +208,18 @@ def main() -> None:
     names = ("part", "case", "setting", "estimator", "log")
     done = set(zip(*(store[name].to_pylist() for name in names), strict=True))
     left = [task for task in every_task() if task not in done]
+    write_page(store)  # what there is, should this be interrupted
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:  # JAX has threads: a fork would hang
         for count, rows in enumerate(track(pool.map(results_of, left), "logs", total=len(left)), start=1):
             store = pa.concat_tables([store, pa.Table.from_pylist(rows, SCHEMA)])
             if count % BATCH == 0 or count == len(left):
                 with written_whole(STORE) as temporary:
                     pq.write_table(store.combine_chunks(), temporary, compression="zstd")
-                write_text_whole(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), store))
+    write_page(store)
+
+
+def write_page(store: pa.Table) -> None:
+    write_text_whole(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), store))
 
 
 if __name__ == "__main__":
