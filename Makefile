@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: fuzz clinic misleading demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: fuzz clinic estimated-behaviour misleading demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -73,6 +73,9 @@ clinic: $(VENV)/dev            ## compute docs/clinic.md (hours; continues after
 
 fuzz: $(VENV)/dev            ## feed 10,000 random and mutated files to every reader (minutes)
 	$(BIN)/python tools/fuzz.py
+
+estimated-behaviour: $(VENV)/dev            ## compute the tables of docs/estimated_behaviour.md (hours; continues after an interruption)
+	$(BIN)/python tools/estimated_behaviour.py
 
 steps: $(VENV)/dev            ## compute the table of docs/recommended.md (minutes)
 	$(BIN)/python tools/steps.py

@@ -48,6 +48,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
     promised = {"discount", "estimand", "horizon", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
     assert set(content) == promised | {"judged", "checks", "diagnostics", "states", "curves", "command"} | {
         "definition",
+        "behaviour_estimate",
         "behaviour",
         "against_behaviour",
         "no_difference",
@@ -67,6 +68,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "observation",
         "categorical",
         "action_features",
+        "behaviour_model",
         "action",
         "behaviour_known",
         "metadata",

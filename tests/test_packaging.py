@@ -25,6 +25,7 @@ GROUPS = {
     "hdf5": (PROJECT["optional-dependencies"]["hdf5"], ("dev.txt",)),
     "minari": (PROJECT["optional-dependencies"]["minari"], ("dev.txt", "adapters.txt")),
     "train": (PROJECT["optional-dependencies"]["train"], ("core.txt", "dev.txt", "train.txt")),
+    "estimate": (PROJECT["optional-dependencies"]["estimate"], ("core.txt", "dev.txt")),
     "ray": (PROJECT["optional-dependencies"]["ray"], ("core.txt", "dev.txt", "ray.txt")),
 }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from average_dice import tasks as tasks
     from average_dice import testing as testing
     from average_dice.answers import Answer as Answer
+    from average_dice.behaviour import estimate_behaviour as estimate_behaviour
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
     from average_dice.data import LoggedDataset as LoggedDataset
@@ -69,6 +70,7 @@ _HOME = {
     "from_dataframe": "data",
     "read_dataset": "data",
     "write_dataset": "data",
+    "estimate_behaviour": "behaviour",
     "from_minari": "data",
     "from_d4rl": "data",
     "from_d3rlpy": "data",

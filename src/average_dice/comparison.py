@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Group
 
+from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.estimators import RECOMMENDED
@@ -126,6 +127,7 @@ def compare(
     discount: float,
     *,
     horizon: int | None = None,
+    estimate_behaviour: bool = False,
     level: float = 0.95,
     bootstrap: int = 100,
     seed: int = 0,
@@ -139,7 +141,9 @@ def compare(
     """Which of the policies has the largest value, and is any of them better than the behaviour policy?
 
     `policies`: by name, each anything that `as_policy` accepts. `memory`: the limit of memory; `progress`: shows a
-    progress bar; `title`, `log_name` and `created` head the report: all as in `evaluate`.
+    progress bar; `title`, `log_name` and `created` head the report: all as in `evaluate`. `estimate_behaviour`:
+    estimate the probabilities of the logged actions first (`ad.estimate_behaviour`); all policies and resamples share
+    these estimates.
 
     >>> print(compare(data, {"old": old, "new": new}, 0.95))  # doctest: +SKIP
     """
@@ -149,6 +153,9 @@ def compare(
         raise SettingError(f"the name {BEHAVIOUR!r} is reserved for the policy that made the log: choose another name.")
     if bootstrap < 2:
         raise SettingError("comparing policies takes at least two bootstrap resamples.")
+    if estimate_behaviour:
+        starting("estimating the behaviour policy")
+        dataset = with_estimated_behaviour(dataset, seed=seed)
     evaluations = {}
     for name, policy in policies.items():
         starting(name)

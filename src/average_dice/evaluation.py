@@ -20,7 +20,9 @@ from rich.console import Group
 from average_dice import memory as memory_limit
 from average_dice import plotting
 from average_dice.answers import Answer, Run, answer
+from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.groups import groups_of
 from average_dice.data.understood import notes_of, others_of
 from average_dice.errors import SettingError, did_you_mean
@@ -77,6 +79,7 @@ class Evaluation:
     - `groups`: an answer for each group of episodes by the column `by`, from the episodes of that group alone.
     - `title`, `policy`, `log` and `created`: the title of the report, the names of the policy and the log, and the date
       (ISO), all for readers of the report.
+    - `behaviour_estimate`: how the probabilities of the logged actions were estimated; None if they were not.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -95,6 +98,7 @@ class Evaluation:
     behaviour: Behaviour = Behaviour(None, None, None, "no value")
     against_behaviour: Difference | None = None
     no_difference: str | None = None
+    behaviour_estimate: EstimatedBehaviour | None = None
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
@@ -185,6 +189,7 @@ class Evaluation:
                 "rewards": [{"reward": name, **self._answer_content(one)} for name, one in self.rewards.items()],
                 "by": self.by,
                 "groups": [{"group": name, **self._answer_content(one)} for name, one in self.groups.items()],
+                "behaviour_estimate": None if self.behaviour_estimate is None else self.behaviour_estimate.to_dict(),
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
@@ -306,6 +311,7 @@ def evaluate(
     rewards: str | Sequence[str] | None = None,
     by: str | None = None,
     horizon: int | None = None,
+    estimate_behaviour: bool = False,
     level: float = 0.95,
     bootstrap: int = 100,
     bootstrap_trained: int = 0,
@@ -329,6 +335,7 @@ def evaluate(
       is about the first; `evaluation.rewards` has all of them, on the same bootstrap resamples.
     - `by`: an extra column; `evaluation.groups` has a value for each of its groups of episodes.
     - `discount`: from 0 to 1. With 1, every episode must terminate, or give a `horizon`.
+    - `estimate_behaviour`: estimate the probabilities of the logged actions first (`ad.estimate_behaviour`).
     - `horizon`: the value counts the rewards of this many steps; None for all.
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples; with 0 only methods that need none
       have intervals. `bootstrap_trained`: the same for methods that train; each resample trains the method again.
@@ -352,6 +359,9 @@ def evaluate(
     )
     if not methods:
         raise SettingError("give at least one estimator.")
+    if estimate_behaviour:
+        starting("estimating the behaviour policy")
+        dataset = with_estimated_behaviour(dataset, seed=seed)
     question = Problem if horizon is None else partial(Problem.up_to, horizon=horizon)
     problem = question(dataset, policy, discount)
     if policy is None and dataset.target_log_prob is None and not all(map(is_baseline, methods)):
@@ -376,6 +386,10 @@ def evaluate(
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
+    record = dataset.estimated_behaviour
+    if judged is not None and record is not None:
+        for text in record.notes:
+            runs[judged] = runs[judged].with_note(Note(NoteCode.BEHAVIOUR_ESTIMATED, text))
     if judged is not None:
         starting("behaviour policy")
     found = answer(judged, runs.get(judged or ""), problem, diagnostics, settings, key=key)
@@ -420,6 +434,7 @@ def evaluate(
         behaviour=found.behaviour,
         against_behaviour=found.against_behaviour,
         no_difference=None if found.no_difference is None else f"{NO_DIFFERENCE}{found.no_difference}",
+        behaviour_estimate=record,
         states=None if judged is None else map_states(problem, fits.get(judged), features, key=key),
         curves={
             name: {"step": curve.step.tolist(), "value": curve.value.tolist(), "loss": curve.loss.tolist()}
@@ -489,6 +504,7 @@ def _summary(dataset: LoggedDataset, reward: np.ndarray) -> dict[str, Any]:
         "action_features": 0 if dataset.action_features is None else dataset.action_features.shape[1],
         "action": "discrete" if dataset.is_discrete else f"continuous, {dataset.action.shape[1]} wide",
         "behaviour_known": dataset.behaviour_log_prob is not None,
+        "behaviour_model": None if dataset.estimated_behaviour is None else dataset.estimated_behaviour.model,
         "metadata": {name: str(value) for name, value in others_of(dataset.metadata).items()},
         "notes": list(notes_of(dataset.metadata)),
         "names": json.loads(dataset.names.to_json()),

@@ -27,6 +27,8 @@ class NoteCode(StrEnum):
     LOOKS_CATEGORICAL = "looks-categorical"  # an observation column may hold codes that are not declared
     SMOOTHED = "smoothed"  # the value is that of a smoothed policy, not of the deterministic one
     LESS_MEMORY = "less-memory"  # something was reduced to stay below the limit of memory
+    BEHAVIOUR_ESTIMATED = "behaviour-estimated"  # how the probabilities of the logged actions were estimated
+    BEHAVIOUR_FIXED = "behaviour-fixed"  # an interval that does not include the error of estimated probabilities
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

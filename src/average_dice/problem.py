@@ -227,7 +227,10 @@ class Problem:
         if not self.has_density:
             raise NotApplicable(NO_DENSITY)  # also where μ is unknown: to log it would not help
         if self.dataset.behaviour_log_prob is None:
-            raise NotApplicable("it needs μ at the logged actions, and the log has no behaviour_log_prob column")
+            raise NotApplicable(
+                "it needs μ at the logged actions, and the log has no behaviour_log_prob column: "
+                "give --estimate-behaviour (ad.estimate_behaviour)"
+            )
         log_ratio = self.target_log_prob - self.dataset.behaviour_log_prob
         row = int(log_ratio.argmax())
         if log_ratio[row] > LARGEST_LOG_RATIO:
@@ -350,6 +353,13 @@ class Problem:
         object.__setattr__(part, "discount", self.discount)
         return part
 
+    def with_behaviour(self, log_prob: Rows) -> "Problem":
+        """The same question with other estimates of log μ at the logged actions."""
+        other = Problem(self.dataset.with_behaviour(log_prob), self.policy, self.discount)
+        kept = ("target_log_prob", "forbidden_actions", "log_discount", "episode_index")
+        other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return other
+
     def with_single_action(self) -> "Problem":
         """The log as a process without choices: one action, taken with certainty.
 
@@ -369,6 +379,7 @@ class Problem:
             action_mask=None,
             action_features=None,
             names=replace(data.names, actions=()),
+            estimated_behaviour=None,
         )
         single = Network(weights=(np.zeros((1, data.observation.shape[1])),), biases=(np.zeros(1),))
         found = Problem(log, None if self.policy is None else CategoricalPolicy(single), self.discount)

@@ -467,13 +467,9 @@ def test_masks_are_columns_or_lists() -> None:
 
 
 def test_an_unknown_column_is_named_with_a_similar_one() -> None:
-    with pytest.raises(
-        ad.DatasetError, match=r"^no column 'Outcme'\. Did you mean outcome\? The columns are patient"
-    ):
+    with pytest.raises(ad.DatasetError, match=r"^no column 'Outcme'\. Did you mean outcome\? The columns are patient"):
         clinic(reward="Outcme")
-    with pytest.raises(
-        ad.DatasetError, match=r"categorical names 'wart', which is no observation. Did you mean ward"
-    ):
+    with pytest.raises(ad.DatasetError, match=r"categorical names 'wart', which is no observation. Did you mean ward"):
         clinic(categorical=["wart"])
     with pytest.raises(ad.DatasetError, match="list is no data frame"):
         ad.from_dataframe([1, 2], **ROLES)

@@ -9,9 +9,9 @@ import pytest
 
 from average_dice.estimators import Estimate, Interval
 from average_dice.inference.diagnostics import Diagnostics, Heavy
-from average_dice.inference.rules import INFO, NOT_SUPPORTED, OK, RULES, SIGNIFICANT, WEAK, Evidence
+from average_dice.inference.rules import IF_OBSERVED, INFO, NOT_SUPPORTED, OK, RULES, SIGNIFICANT, WEAK, Evidence
 from average_dice.inference.rules.base import above, at_least, below
-from average_dice.inference.verdict import judge, run_checks
+from average_dice.inference.verdict import LEVELS, judge, run_checks
 from average_dice.problem import Estimand
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,8 @@ def test_every_rule_is_complete():
 
 def test_a_sound_log_passes_every_check():
     checks = run_checks(ESTIMATE, SOUND, 40)
-    assert [check.name for check in checks] == [rule.name for rule in RULES if rule.name != "near-actions"]
+    others = ("near-actions", "calibration", "estimated-probabilities")  # for policies and logs of another kind
+    assert [check.name for check in checks] == [rule.name for rule in RULES if rule.name not in others]
     assert {check.status for check in checks} == {OK, INFO}
     assert {check.name for check in checks if check.status == INFO} == {
         "pareto-k",
@@ -90,6 +91,23 @@ def test_a_sound_log_passes_every_check():
         "mass-found",
         "followed-episodes",
     }
+
+
+def test_estimated_probabilities_limit_the_verdict():
+    estimated = replace(SOUND, estimated_behaviour="a table", calibration_error=0.01, calibration_distance=1.0)
+    verdict = judge(ESTIMATE, estimated, 40)
+    assert verdict.level == IF_OBSERVED
+    assert verdict.rules == ("estimated-probabilities",)
+    assert "a table" in verdict.reasons[0]
+    noisy = replace(estimated, calibration_error=0.2, calibration_distance=4.9)
+    assert judge(ESTIMATE, noisy, 40).level == IF_OBSERVED
+    poor = judge(ESTIMATE, replace(estimated, calibration_error=0.06, calibration_distance=SIGNIFICANT), 40)
+    assert poor.level == WEAK
+    assert poor.rules == ("calibration", "estimated-probabilities")
+    wrong = judge(ESTIMATE, replace(estimated, mean_ratio=0.2, mean_ratio_distance=9.0), 40)
+    assert wrong.level == NOT_SUPPORTED
+    assert "the estimated or the policy's probabilities are wrong" in wrong.reasons[0]
+    assert list(LEVELS) == ["supported", IF_OBSERVED, WEAK, NOT_SUPPORTED]
 
 
 def test_near_actions_replace_the_probabilities_of_a_policy_without_density():
@@ -116,6 +134,8 @@ def test_the_verdict_and_the_checks_agree(rule):
         "trend": {"trend": 9.0},
         "similar-neighbours": {"neighbours": 9.0},
         "known-probabilities": {"overlap": None},
+        "calibration": {"calibration_error": 0.2, "calibration_distance": 9.0},
+        "estimated-probabilities": {"estimated_behaviour": "a table"},
         "unseen-actions": {"unseen_actions": 0.5},
         "overlap": {"overlap": 0.2},
         "near-actions": {"near_actions": 0.1, "near_rows": 5.0},

@@ -9,8 +9,10 @@ from average_dice.cli.app import app, make_console
 from average_dice.cli.logs import (
     ActionFeatures,
     Actions,
+    BehaviourEstimated,
     Categorical,
     Columns,
+    EstimateBehaviour,
     Extra,
     Impute,
     Logs,
@@ -34,6 +36,8 @@ def convert(
     action_features: ActionFeatures = None,
     impute: Impute = None,
     extra: Extra = None,
+    estimate_behaviour: EstimateBehaviour = False,
+    behaviour_estimated: BehaviourEstimated = False,
 ) -> None:
     """Writes your table as a log file, and prints what it understood.
 
@@ -43,10 +47,26 @@ def convert(
 
     check_suffix(out)
     check_writable(out)
-    log = read_log(data, categorical, action_features, columns, observations, actions, impute, listed(extra or ""))
-    write_dataset(log, out)
+    log = read_log(
+        data,
+        categorical,
+        action_features,
+        columns,
+        observations,
+        actions,
+        impute,
+        listed(extra or ""),
+        behaviour_estimated,
+    )
     console = make_console()
+    if estimate_behaviour:
+        from average_dice.behaviour import estimate_behaviour as estimate
+
+        log = estimate(log)
+    write_dataset(log, out)
     if (table := columns_table(log)) is not None:
         console.print(table)
     say_notes(console, log)
+    if log.estimated_behaviour is not None:
+        console.print(f"Note: probabilities of the logged actions were estimated ({log.estimated_behaviour.model}).")
     console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")

@@ -12,8 +12,10 @@ from average_dice.cli.app import app, find_policy, make_console, progress_bar, s
 from average_dice.cli.logs import (
     ActionFeatures,
     Actions,
+    BehaviourEstimated,
     Categorical,
     Columns,
+    EstimateBehaviour,
     Impute,
     Logs,
     Observations,
@@ -182,6 +184,8 @@ def evaluate(
     actions: Actions = None,
     action_features: ActionFeatures = None,
     impute: Impute = None,
+    estimate_behaviour: EstimateBehaviour = False,
+    behaviour_estimated: BehaviourEstimated = False,
     smooth: Annotated[
         str | None,
         typer.Option(
@@ -211,7 +215,9 @@ def evaluate(
     target: Policy | None = find_policy(policy) if policy is not None else None
     named = listed(rewards or "")
     extra = dict.fromkeys(name for name in (*named, *([by] if by else [])) if name != "reward")
-    log = read_log(data, categorical, action_features, columns, observations, actions, impute, extra=tuple(extra))
+    log = read_log(
+        data, categorical, action_features, columns, observations, actions, impute, tuple(extra), behaviour_estimated
+    )
     target = None if target is None else as_policy(target, log)
     console = make_console()
     say_notes(console, log)
@@ -227,6 +233,7 @@ def evaluate(
             rewards=rewards,
             by=by,
             horizon=horizon,
+            estimate_behaviour=estimate_behaviour,
             level=level,
             bootstrap=bootstrap,
             bootstrap_trained=bootstrap_trained,
@@ -296,6 +303,8 @@ def compare(
     actions: Actions = None,
     action_features: ActionFeatures = None,
     impute: Impute = None,
+    estimate_behaviour: EstimateBehaviour = False,
+    behaviour_estimated: BehaviourEstimated = False,
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
@@ -318,7 +327,16 @@ def compare(
     policies = {
         name if names.count(name) == 1 else str(one): find_policy(one) for name, one in zip(names, policy, strict=True)
     }
-    log = read_log(data, categorical, action_features, columns, observations, actions, impute)
+    log = read_log(
+        data,
+        categorical,
+        action_features,
+        columns,
+        observations,
+        actions,
+        impute,
+        behaviour_estimated=behaviour_estimated,
+    )
     policies = {name: as_policy(one, log) for name, one in policies.items()}
     console = make_console()
     say_notes(console, log)
@@ -330,6 +348,7 @@ def compare(
             policies,
             discount,
             horizon=horizon,
+            estimate_behaviour=estimate_behaviour,
             level=level,
             bootstrap=bootstrap,
             seed=seed,

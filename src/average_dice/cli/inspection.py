@@ -85,7 +85,11 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     if log.action_features is not None:
         yield "action features", "{1} for each of {0} actions".format(*log.action_features.shape)
     yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
-    yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
+    estimated = log.estimated_behaviour
+    if estimated is not None:
+        yield "behaviour_log_prob", f"estimated, {estimated.model}"
+    else:
+        yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"
     yield "sha256", log.sha256[:32] + "\n" + log.sha256[32:]
     yield from ((f"metadata: {name}", str(value)) for name, value in others_of(log.metadata).items())

@@ -54,6 +54,16 @@ Impute = Annotated[
     str | None,
     typer.Option(help="median: fill in missing observations, with a new column that says where. Default: refuse."),
 ]
+EstimateBehaviour = Annotated[
+    bool,
+    typer.Option("--estimate-behaviour", help="Estimate the probabilities of the logged actions from the log itself."),
+]
+BehaviourEstimated = Annotated[
+    bool,
+    typer.Option(
+        "--behaviour-estimated", help="The log's probabilities are estimates of yours, not what was recorded."
+    ),
+]
 Extra = Annotated[str | None, typer.Option(help="Other columns to keep, such as cost,site.")]
 
 
@@ -66,6 +76,7 @@ def read_log(
     actions: str | None = None,
     impute: str | None = None,
     extra: Sequence[str] = (),
+    behaviour_estimated: bool = False,
 ) -> "LoggedDataset":
     """The log with what the options declare about it."""
     from average_dice.data import read_action_features, read_dataset
@@ -79,6 +90,7 @@ def read_log(
         actions=None if actions is None else listed(actions),
         extra=extra,
         impute=impute,
+        behaviour_estimated=behaviour_estimated,
     )
 
 

@@ -15,6 +15,7 @@ from average_dice.data.action_features import as_action_features
 from average_dice.data.categories import advice, as_categorical, check_categorical, looks_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED, as_columns
 from average_dice.data.encoding import Encoding
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.extra import as_extra
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.validation import check, place_of
@@ -37,6 +38,7 @@ class LoggedDataset:
     - `categorical`: indices of observation columns whose numbers are codes of categories.
     - `action_features`: numbers that describe the discrete actions, one row for each; None if there are none.
     - `names`: what columns, actions and codes are called.
+    - `estimated_behaviour`: how `behaviour_log_prob` was estimated; None if it was recorded, or is unknown.
     - `extra`: other columns by name, numbers or texts, such as a second reward or the site of a patient; not part of
       the content hash. `episode_name`, if there is one, is the user's own identifier of the episode.
     """
@@ -57,6 +59,7 @@ class LoggedDataset:
     action_features: Float[np.ndarray, "choice feature"] | None = None
     names: Names = Names()
     extra: Mapping[str, np.ndarray] = field(default_factory=dict)
+    estimated_behaviour: EstimatedBehaviour | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -81,6 +84,8 @@ class LoggedDataset:
         for values in extra.values():
             values.flags.writeable = False
         object.__setattr__(self, "extra", extra)
+        if self.behaviour_log_prob is None:
+            object.__setattr__(self, "estimated_behaviour", None)
 
     @staticmethod
     def from_columns(
@@ -91,12 +96,14 @@ class LoggedDataset:
         action_features: Any = None,
         names: Names | None = None,
         extra: Mapping[str, Any] | None = None,
+        estimated_behaviour: EstimatedBehaviour | None = None,
     ) -> "LoggedDataset":
         """A log from its columns by name, each an array or a list."""
         given: dict[str, Any] = {**as_columns(columns), "categorical": as_categorical(categorical)}
         if action_features is not None:
             given["action_features"] = as_action_features(action_features, given["action"])
         given["extra"] = as_extra(extra or {}, len(given["episode"]))
+        given["estimated_behaviour"] = estimated_behaviour
         return LoggedDataset(**given, metadata=metadata or {}, names=names or Names())
 
     @staticmethod
@@ -119,6 +126,7 @@ class LoggedDataset:
         action_features: Any = None,
         names: Names | None = None,
         extra: Mapping[str, Any] | None = None,
+        behaviour_estimated: bool = False,
     ) -> "LoggedDataset":
         """A log from arrays or lists, with an episode number for each row or with the last rows of episodes.
 
@@ -129,6 +137,7 @@ class LoggedDataset:
         - `categorical`: indices of observation columns whose numbers are codes of categories.
         - `action_features`: for discrete actions, one row of numbers for each action; similar actions share values.
         - `names`: what columns, actions and codes are called. `extra`: other columns, such as a second reward.
+        - `behaviour_estimated`: `behaviour_log_prob` holds your own estimates, not what was recorded.
 
         >>> log = LoggedDataset.from_arrays(
         ...     observation=[[0.0], [1.0], [0.0]], action=[1, 0, 0], reward=[0.0, 1.0, 0.0],
@@ -165,7 +174,13 @@ class LoggedDataset:
             "action_mask": action_mask,
         }
         return LoggedDataset.from_columns(
-            columns, metadata, categorical=categorical, action_features=action_features, names=names, extra=extra
+            columns,
+            metadata,
+            categorical=categorical,
+            action_features=action_features,
+            names=names,
+            extra=extra,
+            estimated_behaviour=EstimatedBehaviour() if behaviour_estimated else None,
         )
 
     @staticmethod
@@ -257,6 +272,8 @@ class LoggedDataset:
         for name in ("metadata", "categorical", "action_features", "encoding", "names"):
             object.__setattr__(selected, name, getattr(self, name))
         object.__setattr__(selected, "extra", {name: values[rows] for name, values in self.extra.items()})
+        record = self.estimated_behaviour
+        object.__setattr__(selected, "estimated_behaviour", None if record is None else record.fixed())
         return selected
 
     def reward_named(self, name: str) -> Float[np.ndarray, " transition"]:
@@ -281,6 +298,15 @@ class LoggedDataset:
         found.__dict__.pop("sha256", None)
         return found
 
+    def with_behaviour(self, log_prob: Float[np.ndarray, " transition"]) -> "LoggedDataset":
+        """The same log with other estimates of log μ. Only they are checked: a bootstrap makes many of these."""
+        if log_prob.shape != self.reward.shape or np.isnan(log_prob).any():
+            raise DatasetError("behaviour_log_prob must be one number for each row.")
+        changed = object.__new__(LoggedDataset)
+        changed.__dict__.update({name: value for name, value in self.__dict__.items() if name != "sha256"})
+        changed.__dict__["behaviour_log_prob"] = log_prob
+        return changed
+
     def up_to(self, horizon: int) -> "LoggedDataset":
         """The log of a process that terminates after `horizon` steps. The step becomes the last observation.
 
@@ -304,6 +330,7 @@ class LoggedDataset:
             categorical=(*self.categorical, self.observation.shape[1]),
             names=replace(self.names, observations=(*observed, "step") if observed else ()),
             extra={name: values[rows] for name, values in self.extra.items()},
+            estimated_behaviour=None if self.estimated_behaviour is None else self.estimated_behaviour.of_rows(rows),
         )
 
     def place(self, row: int) -> str:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from average_dice.data.categories import as_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
+from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.files import Mapped, is_csv, read_tables
 from average_dice.data.unpacking import read_archive, read_parquet
@@ -25,6 +26,7 @@ METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in 
 # What is declared about the columns, as JSON under keys of their own.
 DECLARED = {"categorical": "average_dice.categorical", "action_features": "average_dice.action_features"}
 NAMES = "average_dice.names"
+BEHAVIOUR = "average_dice.behaviour"  # how the probabilities of the logged actions were estimated
 
 MOST_PATHS = 5  # in a message
 
@@ -41,6 +43,7 @@ def read_dataset(
     actions: Sequence[Any] | None = None,
     extra: Sequence[str] = (),
     impute: str | None = None,
+    behaviour_estimated: bool = False,
 ) -> LoggedDataset:
     """Reads a log from one file, or from several files with parts of it. Rows may be in any order.
 
@@ -48,7 +51,8 @@ def read_dataset(
     folders and patterns such as `logs/*.csv` are all files in them. Parts are joined before they are checked, so an
     episode may span several files.
     `categorical` (observation columns that hold codes, by number or name) and `action_features` replace those of the
-    files. `extra`: names of other columns to read, such as a second reward.
+    files. `extra`: names of other columns to read, such as a second reward. `behaviour_estimated`: the probabilities of
+    the logged actions are your own estimates, not what was recorded.
 
     Tables with other columns than ours need `columns`, from our names to those of the file, and `observations`. See
     `from_dataframe` for what can be mapped, and for `actions` and `impute`. What has our name needs no mapping.
@@ -71,10 +75,11 @@ def read_dataset(
         if is_mapped or not all(map(_has_our_columns, files)):
             mapped = Mapped(columns or {}, observations, categorical or (), extra, impute, actions)
             log = _read_tables(files, mapped)
-            return log if action_features is None else replace(log, action_features=action_features)
+            log = log if action_features is None else replace(log, action_features=action_features)
+            return replace(log, estimated_behaviour=EstimatedBehaviour()) if behaviour_estimated else log
     except DatasetError as error:
         raise _in_files(error, paths) from None
-    return _read_logs(files, paths, categorical, action_features, extra)
+    return _read_logs(files, paths, categorical, action_features, extra, behaviour_estimated)
 
 
 def _read_logs(
@@ -83,6 +88,7 @@ def _read_logs(
     categorical: Sequence[int | str] | None,
     action_features: Any,
     extra: Sequence[str],
+    behaviour_estimated: bool,
 ) -> LoggedDataset:
     """Reads files in our own format."""
     parts = [READERS[path.suffix](path, extra) for path in files]
@@ -107,6 +113,7 @@ def _read_logs(
             _joined_metadata([metadata for _, metadata in parts]),
             names=names,
             extra={name: values for name, values in others.items() if values is not None},
+            estimated_behaviour=_estimated([columns.get(BEHAVIOUR) for columns, _ in parts], behaviour_estimated),
             **declared,
         )
     except DatasetError as error:
@@ -231,6 +238,8 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
         }
         if NAMES.encode() in stored:
             declared[NAMES] = Names.from_json(stored[NAMES.encode()])
+        if BEHAVIOUR.encode() in stored:
+            declared[BEHAVIOUR] = EstimatedBehaviour.from_json(stored[BEHAVIOUR.encode()])
         return {name: _from_arrow(name, table) for name in table.column_names} | declared, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -265,6 +274,8 @@ def _to_store(dataset: LoggedDataset) -> dict[str, str]:
         stored[DECLARED["action_features"]] = json.dumps(dataset.action_features.tolist())
     if dataset.names != Names():
         stored[NAMES] = dataset.names.to_json()
+    if dataset.estimated_behaviour is not None:
+        stored[BEHAVIOUR] = json.dumps(dataset.estimated_behaviour.to_dict())
     return stored
 
 
@@ -298,7 +309,7 @@ def _null_problem(name: str, table: pa.Table, column: pa.Array) -> str:
 
 
 def _read_npz(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]:
-    texts = (METADATA, *DECLARED.values(), NAMES)
+    texts = (METADATA, *DECLARED.values(), NAMES, BEHAVIOUR)
     archive = read_archive(path, (*REQUIRED, *OPTIONAL, EPISODE_NAME, *extra, *texts))
     raw: Raw = {name: array for name, array in archive.items() if name not in texts}
     stored = {name: str(archive[name]) for name in texts if name in archive}
@@ -306,6 +317,8 @@ def _read_npz(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, Any]]
     try:
         if NAMES in stored:
             raw[NAMES] = Names.from_json(stored.pop(NAMES))
+        if BEHAVIOUR in stored:
+            raw[BEHAVIOUR] = EstimatedBehaviour.from_json(stored.pop(BEHAVIOUR))
         return raw | {key: _declared(key, found) for key, found in stored.items()}, _metadata(text)
     except DatasetError as error:
         raise DatasetError(*(f"{path}: {text}" for text in error.problems)) from None
@@ -386,6 +399,13 @@ def _joined(parts: list[Raw], paths: Sequence[str | Path], names: Sequence[str])
 
 def _joined_metadata(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return parts[0] if all(part == parts[0] for part in parts) else {"parts": [dict(part) for part in parts]}
+
+
+def _estimated(records: list[EstimatedBehaviour | None], by_user: bool) -> EstimatedBehaviour | None:
+    """The record of the files; if they differ, or only some have one, the estimates of the whole have none."""
+    if all(one == records[0] for one in records) and records[0] is not None:
+        return records[0]
+    return EstimatedBehaviour() if by_user or any(one is not None for one in records) else None
 
 
 def _agreed(name: str, declared: list[Any], paths: Sequence[str | Path]) -> Any:

@@ -29,7 +29,7 @@ from average_dice.estimators.ratio.targets import (
     ratio_on_state,
     weighted_product_on_state_and_step,
 )
-from average_dice.estimators.registry import BASELINES, RECOMMENDED, REGISTRY, Entry, find, is_baseline
+from average_dice.estimators.registry import BASELINES, RECOMMENDED, REGISTRY, Entry, find, is_baseline, uses_behaviour
 from average_dice.estimators.results import Critic, Estimate, Fit, Interval, LoggedValues
 from average_dice.estimators.value.deep_td import DeepTD
 from average_dice.estimators.value.emphatic_td import EmphaticTD
@@ -95,6 +95,7 @@ __all__ = [
     "product_on_state_and_step",
     "ratio_on_state",
     "unit_mass",
+    "uses_behaviour",
     "weighted_product_on_state_and_step",
 ]
 

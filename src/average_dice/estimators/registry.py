@@ -141,6 +141,12 @@ def is_baseline(name: str) -> bool:
     return name in REGISTRY and REGISTRY[name].family == BASELINE
 
 
+def uses_behaviour(method: Estimator) -> bool:
+    """Whether the method uses the probabilities of the behaviour policy; True for methods that are not registered."""
+    known = [entry for entry in REGISTRY.values() if type(entry.make()) is type(method)]
+    return not known or any("μ" in entry.needs for entry in known)
+
+
 def find(names: str | Sequence[str]) -> tuple[str, ...]:
     """The registered names for `all`, `recommended` (if alone, with the baselines), or names in a list or a string.
 

@@ -4,6 +4,9 @@ Rows of an episode depend on each other, so whole episodes are resampled, with r
 to each resample. Each quarter of the resamples has its own random features, because the estimate depends on them, too.
 The same number of resamples and the same seed give the same episodes and features for every method and every policy,
 so that the differences between two of them are paired.
+
+Where the behaviour policy was estimated, it is estimated again from every resample, and a method that uses it is
+prepared anew: the interval includes the error of these estimates. The chosen kind of model stays.
 """
 
 import os
@@ -19,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from average_dice import memory
 from average_dice.errors import NotApplicable
-from average_dice.estimators import Estimator, Prepared
+from average_dice.estimators import Estimator, Prepared, uses_behaviour
 from average_dice.features.logged_state_actions import is_tight
 from average_dice.problem import Problem
 from average_dice.progress import part, report
@@ -63,6 +66,8 @@ def replicate(
 
     `prepared`: the method on this problem with this key, if it has been prepared already.
     """
+    if refits_behaviour(method, problem):
+        return _with_behaviour_again(method, problem, chosen, key, feature_draws)
     prepared = prepared or method.prepare(problem, key=key)
     if method.trains:
         return _trained(prepared, problem, chosen)
@@ -90,6 +95,42 @@ def replicate(
                 report(len(values), len(chosen))
             del group
             coming = begin(number) if large else coming
+    return np.array(values)
+
+
+def refits_behaviour(method: Estimator, problem: Problem) -> bool:
+    """Whether resamples estimate the behaviour policy again: it was estimated, and the method uses it."""
+    record = problem.dataset.estimated_behaviour
+    return record is not None and record.again is not None and uses_behaviour(method)
+
+
+def _with_behaviour_again(
+    method: Estimator, problem: Problem, chosen: Sequence[Episodes], key: jax.Array, feature_draws: int
+) -> Replicates:
+    """Estimates the behaviour policy from each resample, and prepares and fits the method with these estimates."""
+    record = problem.dataset.estimated_behaviour
+    assert record is not None
+    assert record.again is not None
+    again = record.again
+    keys = [
+        jax.random.fold_in(key, number) if number else key
+        for number, group in enumerate(_in_groups(chosen, feature_draws))
+        for _ in group
+    ]
+
+    def value(place: int) -> float:
+        other = problem.with_behaviour(again(chosen[place]))
+        try:
+            return _value(method.prepare(other, key=keys[place]), Resample.of(other, chosen[place]))
+        except NotApplicable:
+            return float("nan")
+
+    values: list[float] = []
+    workers = 1 if method.trains or is_tight(problem) else os.cpu_count()
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+        for one in pool.map(carried(value), range(len(chosen))):
+            values.append(one)
+            report(len(values), len(chosen))
     return np.array(values)
 
 

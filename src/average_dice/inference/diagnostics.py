@@ -57,6 +57,9 @@ class Diagnostics:
     - `reward_range`: the largest reward minus the least.
     - `largest_reward_share`: the largest share of one row in the variance of rewards.
     - `repeated_episodes`: the share of episodes that are copies.
+    - `estimated_behaviour`: the model of the behaviour policy, if its probabilities were estimated;
+      `calibration_error`, `calibration_distance`: of predicted from observed frequencies of actions, on average and at
+      most in standard errors.
     """
 
     reward_range: float
@@ -88,6 +91,9 @@ class Diagnostics:
     neighbours: float | None = None
     mass_found: float | None = None
     flow_residual: float | None = None
+    estimated_behaviour: str | None = None
+    calibration_error: float | None = None
+    calibration_distance: float | None = None
 
 
 def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
@@ -95,6 +101,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     data = problem.dataset
     near = near_actions(problem)
     is_discounted = problem.estimand is Estimand.PER_STEP  # elsewhere no part of the value lies after a truncation
+    record = data.estimated_behaviour
     of_log = Diagnostics(
         float(np.ptp(data.reward)),
         largest_reward_share(data.reward),
@@ -106,6 +113,9 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         neighbours=assumptions.neighbours(problem),
         near_actions=None if near is None else near.share,
         near_rows=None if near is None else near.rows,
+        estimated_behaviour=None if record is None else record.model,
+        calibration_error=None if record is None else record.calibration_error,
+        calibration_distance=None if record is None else record.calibration_distance,
     )
     try:
         products = np.exp(by_decision_normalised(problem))

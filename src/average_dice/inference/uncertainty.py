@@ -1,6 +1,7 @@
 """The interval of a method.
 
-- If the estimate is a mean over independent episodes (`Fit.episode_values`): Student's t of these values.
+- If the estimate is a mean over independent episodes (`Fit.episode_values`): Student's t of these values. Not if the
+  behaviour policy was estimated: all episodes share its error, and the bootstrap estimates it again.
 - Otherwise: the bootstrap over whole episodes, with a refit to every resample.
 - Methods that train: the same, with as many resamples as the user requests.
 
@@ -9,14 +10,20 @@ If resamples are too few for percentiles, Student's t with their spread is used 
 All these intervals cover the sampling error, from one log to the next. None covers a bias that every log shares.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
 
 from average_dice.errors import NotApplicable, SettingError
-from average_dice.estimators import Estimator, Fit, Interval, Prepared
-from average_dice.inference.bootstrap import Replicates, left_out_episodes, replicate, resampled_episodes
+from average_dice.estimators import Estimator, Fit, Interval, Prepared, uses_behaviour
+from average_dice.inference.bootstrap import (
+    Replicates,
+    left_out_episodes,
+    refits_behaviour,
+    replicate,
+    resampled_episodes,
+)
 from average_dice.inference.intervals import Ends, bias_corrected, from_few, percentile, student_t, tail_share
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Episodes, Problem
@@ -46,7 +53,7 @@ class IntervalSettings:
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """An interval, or a note that says why there is none; and the values on resamples, if there are any."""
+    """An interval, a note that says why there is none or what it lacks, and the values on resamples, if any."""
 
     interval: Interval | None
     note: Note | None = None
@@ -63,16 +70,30 @@ def uncertainty(
     if number == 0 and method.trains:
         return _none("the method trains anew on every resample; ask for some with bootstrap_trained")
     fit = prepared.fit()
-    values = _independent_values(fit)  # these need no resamples
+    values = None if refits_behaviour(method, problem) else _independent_values(fit)  # these need no resamples
     if values is not None:
         kind = f"Student's t over {len(values)} episodes"
-        return Uncertainty(Interval(*student_t(values, settings.level), settings.level, kind))
+        interval = Interval(*student_t(values, settings.level), settings.level, kind)
+        return Uncertainty(interval, _fixed_behaviour(method, problem))
     if number == 0:
         return _none("no bootstrap resamples were asked for")
     if number == 1:
         return _none("an interval takes at least two bootstrap resamples")
     replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=prepared)
-    return of_replicates(fit.value, replicates, settings.level, problem.dataset.num_episodes)
+    found = of_replicates(fit.value, replicates, settings.level, problem.dataset.num_episodes)
+    return found if found.note is not None else replace(found, note=_fixed_behaviour(method, problem))
+
+
+def _fixed_behaviour(method: Estimator, problem: Problem) -> Note | None:
+    """A note if the method uses estimated probabilities that cannot be estimated again."""
+    estimated = problem.dataset.estimated_behaviour is not None
+    if not estimated or refits_behaviour(method, problem) or not uses_behaviour(method):
+        return None
+    return Note(
+        NoteCode.BEHAVIOUR_FIXED,
+        "the interval does not include the error of the estimated probabilities of the logged actions, because they "
+        "come with the log: estimate them in the same run, with --estimate-behaviour (ad.estimate_behaviour)",
+    )
 
 
 def bootstrap_values(

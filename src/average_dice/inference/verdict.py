@@ -1,19 +1,20 @@
 """The verdict: does the log support the estimate? It is the worst level of any rule.
 
-"not supported" if any rule of `rules` says so, else "weak" if any rule does, else "supported". Every rule that fires
-gives a reason and a remedy. `average-dice benchmark trust` counts how often verdicts are right on tasks whose true
-value is known.
+"not supported" if any rule of `rules` says so, else "weak" if any rule does, else "supported". If the probabilities of
+the logged actions were estimated, the best level is "supported if nothing unobserved drove the actions". Every rule
+that fires gives a reason and a remedy. `average-dice benchmark trust` counts how often verdicts are right on tasks
+whose true value is known.
 """
 
 from dataclasses import dataclass
 
 from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
-from average_dice.inference.rules import NOT_SUPPORTED, RULES, WEAK, Check, Evidence
+from average_dice.inference.rules import IF_OBSERVED, NOT_SUPPORTED, RULES, WEAK, Check, Evidence
 from average_dice.problem import Estimand
 
 SUPPORTED = "supported"
-LEVELS = (SUPPORTED, WEAK, NOT_SUPPORTED)
+LEVELS = (SUPPORTED, IF_OBSERVED, WEAK, NOT_SUPPORTED)
 NO_VALUE = "no-value"  # in `Verdict.rules`: the method is not applicable, so there is no estimate
 PASSED = "all checks passed: overlap {overlap:.0%}, effective number of episodes {effective_episodes:.0f} of {episodes}"
 PASSED_NEAR = "all checks passed: {near_actions:.0%} of logged actions (in each dimension) lie near the policy's"

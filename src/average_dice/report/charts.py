@@ -180,6 +180,15 @@ def scatter(
     return _svg(height, shapes, described)
 
 
+def against_diagonal(xs: Sequence[Number], ys: Sequence[Number], axes: Sequence[str], described: str) -> str:
+    """Frequencies as dots; on the dashed line both are the same."""
+    height = 300
+    x, y = Scale(0, 1, LEFT, WIDTH - RIGHT), Scale(0, 1, height - BOTTOM, TOP)
+    shapes = [_x_axis(x, height, axes[0]), _y_axis(y, axes[1]), _line(x(0), y(0), x(1), y(1), "baseline")]
+    shapes += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="4" class="accent"/>' for a, b in zip(xs, ys, strict=True)]
+    return _svg(height, shapes, described)
+
+
 def _range_of_forest(known: Sequence[Mapping[str, Any]], marked: str, baseline: Number | None) -> tuple[Number, Number]:
     """REACH times the marked interval around its value, all of what matters, and of the rest what is near."""
     first = next((one for one in known if one["estimator"] == marked), known[0])

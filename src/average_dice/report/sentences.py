@@ -5,6 +5,7 @@ from typing import Any
 
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import interval, percent, short
+from average_dice.report.tables import IF_OBSERVED
 
 Content = Mapping[str, Any]
 
@@ -17,6 +18,10 @@ AGAINST_BEHAVIOUR = {
 }
 LEVELS = {
     "supported": "This log supports the estimate: {earns}.",
+    IF_OBSERVED: (
+        "This log supports the estimate, if nothing unobserved drove the actions: {earns}. The probabilities of the "
+        "logged actions were estimated."
+    ),
     "weak": "This log supports the estimate only weakly: {earns}. Use it with care, because {because}.",
     "not supported": (
         "This log does not support an estimate: no conclusion should be drawn about what the policy would earn, "

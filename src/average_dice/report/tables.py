@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from average_dice.problem import Estimand
 from average_dice.report.formatting import short
 
-MARKS = {"ok": "✓", "weak": "!", "not supported": "✗", "info": "·"}
+IF_OBSERVED = "supported if nothing unobserved drove the actions"  # a level of the verdict, and the status of a check
+MARKS = {"ok": "✓", IF_OBSERVED: "?", "weak": "!", "not supported": "✗", "info": "·"}
 STAR = "★"
 FOOTNOTES = "†‡"  # marks of labels, in the order in which they occur
 BEHAVIOUR = "behaviour policy"
@@ -66,8 +67,18 @@ def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
         )
         for one in checks
     ]
-    order = ("not supported", "weak", "ok", "info")
+    order = ("not supported", "weak", IF_OBSERVED, "ok", "info")
     return sorted(rows, key=lambda row: order.index(row.status))
+
+
+def calibration_sentence(estimated: Mapping[str, Any] | None) -> str | None:
+    """Which model estimated the behaviour policy, and how to read its chart; None if none did."""
+    if not estimated:
+        return None
+    sentence = f"The log does not record them; they were estimated by the model {estimated['model']}"
+    if estimated["calibration"]:
+        sentence += ". On held-out episodes its predictions should come true as often as predicted: dots on the line"
+    return f"{sentence}."
 
 
 def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -83,10 +94,16 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("rewards", f"{short(smallest)} to {short(largest)}, mean {short(mean_reward)}"),
         ("observations", _dimensions(dataset["observation"]) + _named(observations) + _categorical(dataset)),
         ("actions", dataset["action"] + _described(dataset.get("action_features")) + _named(names.get("actions", []))),
-        ("behaviour_log_prob", "known" if dataset["behaviour_known"] else "unknown"),
+        ("behaviour_log_prob", _behaviour(dataset)),
         *((f"metadata: {name}", str(value)) for name, value in dataset["metadata"].items()),
         ("sha256", dataset["sha256"]),
     ]
+
+
+def _behaviour(dataset: Mapping[str, Any]) -> str:
+    if dataset.get("behaviour_model"):
+        return f"estimated, {dataset['behaviour_model']}"
+    return "known" if dataset["behaviour_known"] else "unknown"
 
 
 def _dimensions(number: int) -> str:

@@ -16,7 +16,15 @@ from average_dice.report import charts, comparing, parts
 from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
 from average_dice.report.sentences import answer, compared, judged_estimate
-from average_dice.report.tables import MARKS, checks_table, estimate_rows, footnotes_of, log_table, settings_table
+from average_dice.report.tables import (
+    MARKS,
+    calibration_sentence,
+    checks_table,
+    estimate_rows,
+    footnotes_of,
+    log_table,
+    settings_table,
+)
 
 Content = Mapping[str, Any]
 
@@ -84,6 +92,7 @@ def _context(content: Content) -> dict[str, Any]:
         "forest": Markup(charts.forest(rows, marked, content["behaviour"]["value"], words.axis)),
         "charts": _charts(content, words),
         "ratio_labels": charts.RATIO_LABELS,
+        "calibration": calibration_sentence(content.get("behaviour_estimate")),
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),
@@ -160,6 +169,14 @@ def _charts(content: Content, words: Words) -> dict[str, Markup]:
     if states := content["states"]:
         drawn["states"] = charts.scatter(
             states["x"], states["y"], states["ratio"], states["axes"], "Logged states, coloured by the density ratio."
+        )
+    if (estimated := content.get("behaviour_estimate")) and estimated["calibration"]:
+        bins = estimated["calibration"]
+        drawn["calibration"] = charts.against_diagonal(
+            [one["predicted"] for one in bins],
+            [one["observed"] for one in bins],
+            ("predicted frequency", "observed frequency"),
+            "Observed against predicted frequencies of actions on held-out episodes.",
         )
     if curves := content["curves"]:
         drawn["curves"] = charts.lines(

@@ -11,14 +11,14 @@ from rich.text import Text
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
 from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
-from average_dice.report.tables import STAR, estimate_rows, footnotes_of
+from average_dice.report.tables import IF_OBSERVED, STAR, estimate_rows, footnotes_of
 
 Content = Mapping[str, Any]
 Column = tuple[str, Sequence[str | Text]]  # a heading and its cells; numbers are strings, words are texts
 
 PLAIN_WIDTH = 100  # columns of plain text: wide enough for the whole table
 UNBOUNDED = 10_000  # columns, to measure the full width of a table
-COLOURS = {"supported": "green", "weak": "yellow", "not supported": "red"}
+COLOURS = {"supported": "green", IF_OBSERVED: "cyan", "weak": "yellow", "not supported": "red"}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ docs/trust.md (`python tools/rule_tables.py`) take it from this table.
 
 from average_dice.inference.rules import estimate, log, overlap, probabilities
 from average_dice.inference.rules.base import (
+    IF_OBSERVED,
     INFO,
     NOT_SUPPORTED,
     OK,
@@ -31,6 +32,8 @@ RULES: tuple[Rule, ...] = (
     log.NEIGHBOURS,
     estimate.INTERVAL_WIDTH,
     probabilities.KNOWN_PROBABILITIES,
+    probabilities.CALIBRATION,
+    probabilities.ESTIMATED_PROBABILITIES,
     overlap.UNSEEN_ACTIONS,
     overlap.OVERLAP,
     overlap.NEAR_ACTIONS,
@@ -48,6 +51,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 __all__ = [
+    "IF_OBSERVED",
     "INFO",
     "NOT_SUPPORTED",
     "OK",

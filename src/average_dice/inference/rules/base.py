@@ -1,6 +1,6 @@
 """A rule: one number, its limits and the reason for them, the message beyond a limit, and the remedy.
 
-    ok  →  weak  →  not supported
+    ok  →  supported if nothing unobserved drove the actions  →  weak  →  not supported
 
 A rule without limits only shows its number. A number that is not finite (0 / 0) is beyond the limit.
 """
@@ -15,8 +15,9 @@ from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.problem import Estimand
 
-Status = Literal["ok", "weak", "not supported", "info"]
+Status = Literal["ok", "supported if nothing unobserved drove the actions", "weak", "not supported", "info"]
 OK: Status = "ok"
+IF_OBSERVED: Status = "supported if nothing unobserved drove the actions"
 WEAK: Status = "weak"
 NOT_SUPPORTED: Status = "not supported"
 INFO: Status = "info"
@@ -96,12 +97,13 @@ def always(fault: str, good: str) -> Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The two limits of a rule (either may be absent), and the reason for them.
+    """The limits of a rule (some may be absent), and the reason for them.
 
     `significance`: a diagnostic in standard errors. Where it is below `SIGNIFICANT` the number is noise, and no fault.
     """
 
     why: str
+    if_observed: Limit | None = None
     weak: Limit | None = None
     not_supported: Limit | None = None
     significance: str | None = None
@@ -109,7 +111,7 @@ class Limits:
     @property
     def good(self) -> str:
         """In words, the values within all limits."""
-        return next(limit.good for limit in (self.weak, self.not_supported) if limit is not None)
+        return next(limit.good for limit in (self.if_observed, self.weak, self.not_supported) if limit is not None)
 
     def status(self, number: float, evidence: Evidence) -> Status:
         """The status of a number: the worst limit that it is beyond."""
@@ -119,7 +121,8 @@ class Limits:
                 return OK
         if math.isnan(number):
             return WEAK if self.weak is not None else NOT_SUPPORTED
-        for level, limit in ((NOT_SUPPORTED, self.not_supported), (WEAK, self.weak)):
+        limits = ((NOT_SUPPORTED, self.not_supported), (WEAK, self.weak), (IF_OBSERVED, self.if_observed))
+        for level, limit in limits:
             if limit is not None and limit.is_beyond(number, limit.number):
                 return level
         return OK

@@ -17,13 +17,22 @@ from average_dice.inference.rules.base import (
     always,
     at_least,
 )
-from average_dice.inference.rules.remedies import CHECK_PROBABILITIES, CLOSER_POLICY
+from average_dice.inference.rules.remedies import BETTER_ESTIMATES, CHECK_PROBABILITIES, CLOSER_POLICY
 from average_dice.problem import Estimand
 
 FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
-WRONG = "the recorded or the policy's probabilities are wrong"
+WRONG = "the {source} or the policy's probabilities are wrong"
 HOLE = "the policy takes actions that the log never takes"
 CLOSE_TO_ONE = f"less than {FROM_ONE}"
+
+
+def _wrong(evidence: Evidence) -> str:
+    """Whether they were recorded or estimated."""
+    return WRONG.format(source="recorded" if evidence.diagnostics.estimated_behaviour is None else "estimated")
+
+
+def _check(evidence: Evidence) -> str:
+    return CHECK_PROBABILITIES if evidence.diagnostics.estimated_behaviour is None else BETTER_ESTIMATES
 
 
 def _off_one(ratio: str) -> Callable[[Evidence], float | None]:
@@ -41,7 +50,7 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
 
     def says(evidence: Evidence) -> str:
         mean = getattr(evidence.diagnostics, ratio)
-        reasons = [WRONG, HOLE] if mean < 1 else [WRONG]
+        reasons = [_wrong(evidence), HOLE] if mean < 1 else [_wrong(evidence)]
         if evidence.diagnostics.followed_episodes is not None:
             reasons.reverse()  # a policy that never takes some actions often lacks coverage
         return f"{evidence.fill(where)} importance ratios average {mean:.2f} instead of 1: {', or '.join(reasons)}"
@@ -52,7 +61,7 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
 def _average_remedy(ratio: str) -> Callable[[Evidence], str]:
     def remedy(evidence: Evidence) -> str:
         mean = getattr(evidence.diagnostics, ratio)
-        return f"{CHECK_PROBABILITIES}; {CLOSER_POLICY}" if mean < 1 else CHECK_PROBABILITIES
+        return f"{_check(evidence)}; {CLOSER_POLICY}" if mean < 1 else _check(evidence)
 
     return remedy
 
@@ -119,7 +128,7 @@ def _shown_balance(evidence: Evidence) -> str:
 
 def _says_state_ratio(evidence: Evidence) -> str:
     if _more_excess(evidence):
-        return f"at some states importance ratios average more than 1: {WRONG}"
+        return f"at some states importance ratios average more than 1: {_wrong(evidence)}"
     how_often = {
         Estimand.PER_STEP: "{missing_mass:.2g} times an episode (discounted)",
         Estimand.TOTAL: "{missing_mass:.2g} times an episode",
@@ -129,7 +138,7 @@ def _says_state_ratio(evidence: Evidence) -> str:
 
 
 def _remedy_state_ratio(evidence: Evidence) -> str:
-    return CHECK_PROBABILITIES if _more_excess(evidence) else f"{CLOSER_POLICY}; {CHECK_PROBABILITIES}"
+    return _check(evidence) if _more_excess(evidence) else f"{CLOSER_POLICY}; {_check(evidence)}"
 
 
 STATE_RATIO = Rule(
@@ -194,5 +203,51 @@ KNOWN_PROBABILITIES = Rule(
         weak=Limit(1.0, operator.lt, "unknown", "known"),
     ),
     says="probabilities of the logged actions are unknown, so overlap with the policy cannot be checked",
-    remedy="log behaviour_log_prob",
+    remedy="log behaviour_log_prob, or estimate it: --estimate-behaviour (ad.estimate_behaviour)",
+)
+
+CALIBRATION = Rule(
+    name="calibration",
+    reads=("calibration_error", "calibration_distance"),
+    description="calibration of the estimated probabilities",
+    explanation="Where an action is predicted in 30 of 100 cases, it should have been taken in about 30 of 100.",
+    definition=(
+        "Where the probabilities of the logged actions were estimated: the mean distance of predicted from observed "
+        "frequencies of actions on held-out episodes, and the largest distance in standard errors"
+    ),
+    shows="{calibration_error:.3f}, at most {calibration_distance:.1f} standard errors",
+    limits=Limits(
+        why="Set by judgement: importance ratios are then wrong by a tenth where an action is as likely as not",
+        significance="calibration_distance",
+        weak=Limit(
+            0.05,
+            operator.gt,
+            f"{STANDARD_ERRORS.format(SIGNIFICANT)} or more, and on average more than 0.05",
+            f"less than {STANDARD_ERRORS.format(SIGNIFICANT)}, or at most 0.05",
+        ),
+    ),
+    says="estimated probabilities of actions differ by {calibration_error:.2f} from how often they were taken",
+    remedy="log behaviour_log_prob, or the observations that the actions depended on",
+)
+
+ESTIMATED_PROBABILITIES = Rule(
+    name="estimated-probabilities",
+    reads=("estimated_behaviour",),
+    description="estimated probabilities of the logged actions",
+    explanation="The log does not record how likely each action was. No estimate can see what the log leaves out.",
+    definition="The model that estimated the probabilities of the logged actions, if they were not recorded",
+    measure=lambda evidence: None if evidence.diagnostics.estimated_behaviour is None else 1.0,
+    shows="{estimated_behaviour}",
+    limits=Limits(
+        why=(
+            "The verdict is at best *supported if nothing unobserved drove the actions*: no log can show what it does "
+            "not contain"
+        ),
+        if_observed=always("estimated", "recorded"),
+    ),
+    says=(
+        "probabilities of the logged actions were estimated ({estimated_behaviour}), which is right only if nothing "
+        "unobserved drove the actions"
+    ),
+    remedy="log behaviour_log_prob, and all that the actions depended on",
 )

@@ -4,6 +4,8 @@ import time
 from typing import Any
 
 from average_dice.evaluation import Evaluation, evaluate
+from average_dice.inference.rules import IF_OBSERVED
+from average_dice.inference.verdict import SUPPORTED
 from average_dice.testing.misleading.log import LogWithTruth, MisleadingLog
 
 # Bootstrap resamples for the intervals: few, because there are many logs.
@@ -32,8 +34,8 @@ def evaluate_log(log: MisleadingLog, seed: int) -> Row:
 
 
 def is_confidently_wrong(row: Row) -> bool:
-    """The verdict is "supported", and the truth is outside of the interval by more than half of its half-width."""
-    if row["verdict"] != "supported":
+    """The verdict is "supported" (also "if nothing …"), and the truth is outside by more than half the half-width."""
+    if row["verdict"] not in (SUPPORTED, IF_OBSERVED):
         return False
     if row["lower"] is None:
         return True

@@ -1,0 +1,97 @@
+"""EstimatedBehaviour: says that the probabilities of the logged actions were estimated, and how."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from average_dice.errors import DatasetError
+
+GIVEN = "given by the user"  # the model of estimates that the user filled in
+
+Chosen = Int[np.ndarray, " chosen"]
+LogProbs = Float[np.ndarray, " transition"]
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Predictions of about the same size: their mean, how often they came true, the error by chance, their number."""
+
+    predicted: float
+    observed: float
+    standard_error: float
+    number: int
+
+
+@dataclass(frozen=True)
+class EstimatedBehaviour:
+    """How `behaviour_log_prob` was estimated.
+
+    - `model`: what was fitted. `candidates`: the held-out log likelihood of each candidate, per row.
+    - `calibration`: predicted and observed frequencies on held-out episodes.
+    - `floored`: the number of rows whose probability was raised to the least that is believed. `notes`: in sentences.
+    - `again`: log μ of all rows of the log, estimated again from these episodes, which may repeat. None if that is not
+      possible, as for a log from a file. It is not stored.
+    """
+
+    model: str = GIVEN
+    candidates: Mapping[str, float] = field(default_factory=dict)
+    calibration: tuple[CalibrationBin, ...] = ()
+    floored: int = 0
+    notes: tuple[str, ...] = ()
+    again: Callable[[Chosen], LogProbs] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def calibration_error(self) -> float | None:
+        """The mean distance of predicted from observed frequencies; None if it was not measured."""
+        number = sum(one.number for one in self.calibration)
+        if not number:
+            return None
+        return sum(one.number * abs(one.predicted - one.observed) for one in self.calibration) / number
+
+    @property
+    def calibration_distance(self) -> float | None:
+        """The largest distance of a predicted from an observed frequency, in standard errors."""
+        found = [
+            abs(one.predicted - one.observed) / max(one.standard_error, 1e-12) for one in self.calibration if one.number
+        ]
+        return max(found) if found else None
+
+    def of_rows(self, kept: Bool[np.ndarray, " transition"]) -> "EstimatedBehaviour":
+        """For a log with only these rows of every episode."""
+        again = self.again
+        return self if again is None else replace(self, again=lambda chosen: again(chosen)[kept])
+
+    def fixed(self) -> "EstimatedBehaviour":
+        """For a log of other episodes: it cannot be estimated again."""
+        return replace(self, again=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "model": self.model,
+            "candidates": dict(self.candidates),
+            "calibration": [vars(one) for one in self.calibration],
+            "floored": self.floored,
+            "notes": list(self.notes),
+        }
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "EstimatedBehaviour":
+        """From a file."""
+        try:
+            content = json.loads(text)
+            return EstimatedBehaviour(
+                str(content["model"]),
+                {str(name): float(value) for name, value in content["candidates"].items()},
+                tuple(CalibrationBin(**one) for one in content["calibration"]),
+                int(content["floored"]),
+                tuple(map(str, content["notes"])),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise DatasetError(
+                "its record of the estimated behaviour policy is not readable. Estimate it again."
+            ) from None
