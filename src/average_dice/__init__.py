@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from average_dice.problem import Problem as Problem
     from average_dice.selection import Selection as Selection
     from average_dice.selection import select as select
+    from average_dice.sensitivity_analysis import Sensitivity as Sensitivity
+    from average_dice.sensitivity_analysis import sensitivity as sensitivity
 
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
 _HOME = {
@@ -82,6 +84,8 @@ _HOME = {
     "compare": "comparison",
     "Selection": "selection",
     "select": "selection",
+    "Sensitivity": "sensitivity_analysis",
+    "sensitivity": "sensitivity_analysis",
     "AverageDiceError": "errors",
     "DatasetError": "errors",
     "PolicyError": "errors",

@@ -1,0 +1,91 @@
+"""The commands beyond the value: sensitivity to what was not recorded, and the distribution of the return."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from average_dice.cli.app import (
+    ActionFeatures,
+    Categorical,
+    Logs,
+    app,
+    find_policy,
+    make_console,
+    progress_bar,
+    read_log,
+)
+from average_dice.cli.evaluation import Discount, Horizon, Json, Level, Seed
+from average_dice.errors import SettingError
+from average_dice.files import check_writable
+
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(help="Policy file, or name of a task. Default: the target_log_prob column of the log."),
+]
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(one) for one in text.split(",") if one.strip()]
+    except ValueError:
+        raise SettingError(f"{option} takes numbers separated by commas, not {text}.") from None
+
+
+@app.command()
+def sensitivity(
+    data: Logs,
+    discount: Discount,
+    policy: PolicyFile = None,
+    gammas: Annotated[str, typer.Option(help="Factors Γ of at least 1, separated by commas.")] = "1,1.1,1.25,1.5,2,3",
+    against: Annotated[
+        float | None, typer.Option(help="Value to compare with. Default: that of the behaviour policy.")
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(help="The single step that may be affected. Default: the worst.", min=0)
+    ] = None,
+    horizon: Horizon = None,
+    level: Level = 0.95,
+    bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for none.", min=0)] = 100,
+    categorical: Categorical = None,
+    action_features: ActionFeatures = None,
+    seed: Seed = 0,
+    json: Json = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with charts to this HTML file.")] = None,
+) -> None:
+    """Bounds the value if the logged actions also depended on something that was not recorded.
+
+    Example: `average-dice sensitivity log.parquet --policy policy.safetensors --discount 0.95 --gammas 1,1.5,2`
+    """
+    from average_dice.sensitivity_analysis import sensitivity as run
+
+    outputs = [path for path in (json, report) if path is not None]
+    for path in outputs:
+        check_writable(path)
+    factors = _numbers("--gammas", gammas)
+    target = find_policy(policy) if policy is not None else None
+    log = read_log(data, categorical, action_features)
+    console = make_console()
+    with progress_bar(console) as starting:
+        starting("sensitivity")
+        found = run(
+            log,
+            target,
+            discount,
+            factors,
+            against=against,
+            step=step,
+            horizon=horizon,
+            level=level,
+            bootstrap=bootstrap,
+            seed=seed,
+        ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))
+    if json is not None:
+        found.to_json(json)
+    if report is not None:
+        found.to_html(report)
+    console.print(found)
+    for path in outputs:
+        console.print(f"Written to {path}.", style="dim")
