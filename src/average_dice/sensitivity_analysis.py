@@ -6,7 +6,7 @@ the tipping Γ.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,9 @@ from average_dice.inference.bootstrap import resampled_episodes
 from average_dice.inference.intervals import percentile
 from average_dice.inference.sensitivity import (
     LARGEST_GAMMA,
+    LOWER,
+    UPPER,
+    Bounds,
     Deviation,
     EveryStep,
     Form,
@@ -169,9 +172,9 @@ def sensitivity(
     dataset: LoggedDataset,
     policy: Policy | None,
     discount: float,
-    gammas: Sequence[float] = GAMMAS,
+    gammas: Sequence[float | int] = GAMMAS,
     *,
-    against: float | None = None,
+    against: float | int | None = None,
     step: int | None = None,
     horizon: int | None = None,
     deviation: Deviation | None = None,
@@ -207,6 +210,7 @@ def sensitivity(
     deviation = deviation or (in_odds if dataset.is_discrete else in_probability)
     forms, notes = _forms(problem, deviation, step)
     found = np.unique(np.array(gammas, np.float64))
+    against = None if against is None else float(against)
     name = "the behaviour policy" if against is None else f"{against:g}"
     here = [_Replicate.of(form, problem, Resample.everything(problem), found, against) for form in forms]
     directions = [one.at_one > one.reference for one in here]
@@ -272,7 +276,7 @@ def _forms(problem: Problem, deviation: Deviation, step: int | None) -> tuple[li
 class _Replicate:
     """The bounds of a form on one resample."""
 
-    bounds: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    bounds: Bounds
     lower: np.ndarray
     upper: np.ndarray
     at_one: float
@@ -283,8 +287,8 @@ class _Replicate:
     @staticmethod
     def of(form: Form, problem: Problem, resample: Resample, gammas: np.ndarray, against: float | None) -> "_Replicate":
         bounds = form.on(resample)
-        lower, upper = bounds(gammas)
-        at_one = float(lower[0] if gammas[0] == 1 else bounds(np.ones(1))[0][0])
+        lower, upper = bounds(gammas, LOWER), bounds(gammas, UPPER)
+        at_one = float(lower[0] if gammas[0] == 1 else bounds(np.ones(1), LOWER)[0])
         reference = _behaviour(form, resample) if against is None else against
         points = BISECTION if isinstance(form, Memoryless) else SECTIONS
         return _Replicate(bounds, lower, upper, at_one, reference, points)

@@ -11,14 +11,16 @@ The value is E[Σ γᵗ r_t ∏ π/b]. Every form below bounds it over all b tha
 """
 
 from average_dice.inference.sensitivity.deviation import Deviation, in_odds, in_probability
-from average_dice.inference.sensitivity.forms import Bounds, Form, Gammas
+from average_dice.inference.sensitivity.forms import LOWER, UPPER, Bounds, Form, Gammas, Side
 from average_dice.inference.sensitivity.memoryless import Memoryless
 from average_dice.inference.sensitivity.products import EveryStep, OneStep
 from average_dice.inference.sensitivity.tipping import LARGEST_GAMMA, tipping_gamma
-from average_dice.inference.sensitivity.weighted_means import largest_mean, smallest_mean
+from average_dice.inference.sensitivity.weighted_means import largest_mean
 
 __all__ = [
     "LARGEST_GAMMA",
+    "LOWER",
+    "UPPER",
     "Bounds",
     "Deviation",
     "EveryStep",
@@ -26,9 +28,9 @@ __all__ = [
     "Gammas",
     "Memoryless",
     "OneStep",
+    "Side",
     "in_odds",
     "in_probability",
     "largest_mean",
-    "smallest_mean",
     "tipping_gamma",
 ]

@@ -1,7 +1,7 @@
-"""The contract of a form of the bounds: a resample of the log, then some Γ, give lower and upper bounds."""
+"""The contract of a form of the bounds: a resample of the log, then some Γ and a side, give bounds."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -9,9 +9,13 @@ from jaxtyping import Float
 from average_dice.resampling import Resample
 
 Gammas = Float[np.ndarray, " gamma"]
-Bounds = tuple[Float[np.ndarray, " gamma"], Float[np.ndarray, " gamma"]]  # lower and upper, at each Γ
+Side = Literal[-1, 1]  # the lower or the upper bound
+LOWER: Side = -1
+UPPER: Side = 1
+Bounds = Callable[[Gammas, Side], Float[np.ndarray, " gamma"]]  # the bound of this side at each Γ
 
 
+@runtime_checkable
 class Form(Protocol):
     """An assumption about what was not recorded, and how the bounds under it are computed.
 
@@ -34,6 +38,6 @@ class Form(Protocol):
         """Whether the bounds could be narrower under the same assumption."""
         ...
 
-    def on(self, resample: Resample) -> Callable[[Gammas], Bounds]:
-        """A function of Γ for these episodes. Raises `NotApplicable` if they have no weight."""
+    def on(self, resample: Resample) -> Bounds:
+        """The bounds by these episodes. Raises `NotApplicable` if they have no weight."""
         ...

@@ -12,7 +12,6 @@ of Y; until V stays the same. At Γ = 1 it is fitted Q evaluation on the table. 
 out of π there; a state without rows has the mean of Y over all rows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,7 +23,7 @@ from average_dice.features.logged_state_actions import number_of_actions, target
 from average_dice.features.repeated_states import RepeatedStates
 from average_dice.features.state_action import by_action
 from average_dice.inference.sensitivity.deviation import Deviation
-from average_dice.inference.sensitivity.forms import Bounds, Gammas
+from average_dice.inference.sensitivity.forms import UPPER, Bounds, Gammas, Side
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample
 
@@ -89,17 +88,15 @@ class Memoryless:
         logged = np.bincount(self.pair, minlength=self.policy.size).reshape(self.policy.shape) > 0
         return float(np.mean((self.policy * ~logged).sum(axis=1)[self.states.logged]))
 
-    def on(self, resample: Resample) -> Callable[[Gammas], Bounds]:
-        """A function of Γ for these episodes."""
+    def on(self, resample: Resample) -> Bounds:
+        """The bounds by these episodes."""
         table = _Resampled.of(self, resample)
 
-        def bounds(gammas: Gammas) -> Bounds:
+        def bounds(gammas: Gammas, side: Side) -> Float[np.ndarray, " gamma"]:
             assert self.problem.dataset.behaviour_log_prob is not None
             found = self.deviation(self.problem.dataset.behaviour_log_prob, gammas)
             low, high = (np.stack([table.mean_of_pair(row) for row in np.exp(part)]) for part in found)
-            lower = [table.extreme(*both, sign=-1) for both in zip(low, high, strict=True)]
-            upper = [table.extreme(*both, sign=1) for both in zip(low, high, strict=True)]
-            return np.array(lower), np.array(upper)
+            return np.array([table.extreme(*both, side) for both in zip(low, high, strict=True)])
 
         return bounds
 
@@ -109,7 +106,7 @@ class Memoryless:
         of_pair = np.bincount(self.pair, counts, self.policy.size).reshape(self.policy.shape)
         own = _Resampled.of(replace(self, policy=of_pair / np.maximum(of_pair.sum(axis=1, keepdims=True), 1)), resample)
         same = np.ones(self.policy.size)
-        return own.extreme(same, same, sign=1)
+        return own.extreme(same, same, UPPER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +138,8 @@ class _Resampled:
         sums = np.bincount(self.form.pair, self.counts * rows, len(self.of_pair))
         return np.divide(sums, self.of_pair, out=np.ones_like(sums), where=self.of_pair > 0)
 
-    def extreme(self, low: Float[np.ndarray, " pair"], high: Float[np.ndarray, " pair"], sign: int) -> float:
-        """The largest value for sign 1, the smallest for −1, with λ between these bounds in each pair."""
+    def extreme(self, low: Float[np.ndarray, " pair"], high: Float[np.ndarray, " pair"], side: Side) -> float:
+        """The largest or the smallest value, with λ between these bounds in each pair."""
         problem, states = self.form.problem, self.form.states
         reward = problem.normaliser * problem.dataset.reward
         onwards = problem.discount * ~problem.dataset.terminated
@@ -151,7 +148,7 @@ class _Resampled:
             return float(self.start @ values[:-1])
         for _ in range(MOST_ROUNDS):
             targets = reward + onwards * values[states.after]
-            improved = self._solved(self._worst(sign * targets, low, high), reward, onwards)
+            improved = self._solved(self._worst(side * targets, low, high), reward, onwards)
             change = np.abs(improved - values).max()
             values = improved
             if change <= SAME * max(np.abs(values).max(), 1e-300):

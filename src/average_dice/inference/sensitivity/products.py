@@ -8,7 +8,6 @@ At Γ = 1 both forms are `wpdis`. For episodes of one step they are the same, th
 (2019).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,8 @@ from jaxtyping import Float, Int
 
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.inference.sensitivity.deviation import Deviation
-from average_dice.inference.sensitivity.forms import Bounds, Gammas
-from average_dice.inference.sensitivity.weighted_means import largest_mean, smallest_mean
+from average_dice.inference.sensitivity.forms import Bounds, Gammas, Side
+from average_dice.inference.sensitivity.weighted_means import largest_mean
 from average_dice.labels import over_mean_at_step
 from average_dice.problem import Problem, Rows
 from average_dice.resampling import Resample
@@ -56,16 +55,16 @@ class EveryStep:
             return PROGRAM
         return "a relaxation: each step has its own worst case, and products are free within their bounds"
 
-    def on(self, resample: Resample) -> Callable[[Gammas], Bounds]:
-        """A function of Γ for these episodes."""
+    def on(self, resample: Resample) -> Bounds:
+        """The bounds by these episodes."""
         problem = resample.problem
         data = problem.dataset
         log_weight = _log_weight(problem)
         rows_at = _rows_by_step(problem)
 
-        def bounds(gammas: Gammas) -> Bounds:
+        def bounds(gammas: Gammas, side: Side) -> Float[np.ndarray, " gamma"]:
             low, high = (_up_to(problem, factors) for factors in self.deviation(_log_behaviour(problem), gammas))
-            lower, upper = np.zeros(len(gammas)), np.zeros(len(gammas))
+            found = np.zeros(len(gammas))
             ended = np.full((2, len(gammas)), -np.inf)  # log sums of the weights of terminated episodes; they earn 0
             for step, rows in enumerate(rows_at):
                 if (discounted := problem.normaliser * problem.discount**step) == 0:
@@ -75,14 +74,13 @@ class EveryStep:
                 highest = items[1].max(axis=1)
                 known = np.isfinite(highest)
                 masses = np.exp(items - np.where(known, highest, 0.0)[:, None])
-                rewards = np.append(data.reward[rows], 0.0)
-                lower += discounted * np.where(known, smallest_mean(rewards, masses[0], masses[1]), 0.0)
-                upper += discounted * np.where(known, largest_mean(rewards, masses[0], masses[1]), 0.0)
+                rewards = np.append(side * data.reward[rows], 0.0)
+                found += discounted * np.where(known, largest_mean(rewards, masses[0], masses[1]), 0.0)
                 last = rows[data.terminated[rows]]
                 if len(last):
                     ending = np.stack([part[:, last] + log_weight[last] for part in (low, high)])
                     ended = np.logaddexp(ended, np.logaddexp.reduce(ending, axis=2))
-            return lower, upper
+            return side * found
 
         return bounds
 
@@ -114,8 +112,8 @@ class OneStep:
         """Whether the bounds could be narrower under the same assumption."""
         return PROGRAM
 
-    def on(self, resample: Resample) -> Callable[[Gammas], Bounds]:
-        """A function of Γ for these episodes."""
+    def on(self, resample: Resample) -> Bounds:
+        """The bounds by these episodes."""
         problem = resample.problem
         data, number = problem.dataset, problem.dataset.num_episodes
         if np.isneginf(_log_weight(problem)).all():
@@ -130,19 +128,18 @@ class OneStep:
         before = np.cumsum([0.0, *(earned[rows].sum() / number for rows in rows_at)])
         steps = range(len(rows_at)) if self.step is None else [self.step]
 
-        def bounds(gammas: Gammas) -> Bounds:
+        def bounds(gammas: Gammas, side: Side) -> Float[np.ndarray, " gamma"]:
             low, high = self.deviation(_log_behaviour(problem), gammas)
-            lower, upper = np.full(len(gammas), before[-1]), np.full(len(gammas), before[-1])
+            found = np.full(len(gammas), side * before[-1])
             for step in steps:
                 rows = rows_at[step][weight[rows_at[step]] > 0]
                 ended = np.full((len(gammas), 1), max(number - weight[rows_at[step]].sum(), 0.0))
                 if not len(rows):
                     continue
                 least, most = (np.hstack([weight[rows] * np.exp(part[:, rows]), ended]) for part in (low, high))
-                values = np.append(onwards[rows] / weight[rows], 0.0)
-                lower = np.minimum(lower, before[step] + smallest_mean(values, least, most))
-                upper = np.maximum(upper, before[step] + largest_mean(values, least, most))
-            return lower, upper
+                values = np.append(side * onwards[rows] / weight[rows], 0.0)
+                found = np.maximum(found, side * before[step] + largest_mean(values, least, most))
+            return side * found
 
         return bounds
 

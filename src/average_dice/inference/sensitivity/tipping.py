@@ -4,17 +4,15 @@ Bounds widen with Γ, so it is found by sections: an interval of Γ is divided b
 once, and the part with the change is divided again.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from average_dice.inference.sensitivity.forms import Bounds, Gammas
+from average_dice.inference.sensitivity.forms import LOWER, UPPER, Bounds
 
 LARGEST_GAMMA = 20.0  # far beyond what can be argued about: an action of 50 % would be one of 5 % or 95 %
 RESOLUTION = 1e-3  # of log Γ
 
 
-def tipping_gamma(bounds: Callable[[Gammas], Bounds], reference: float, better: bool, points: int = 15) -> float:
+def tipping_gamma(bounds: Bounds, reference: float, better: bool, points: int = 15) -> float:
     """The smallest Γ whose bounds contain the reference; ∞ if there is none up to `LARGEST_GAMMA`.
 
     `better`: the conclusion is that the value is above the reference, so that the lower bound counts. It is 1 if the
@@ -22,8 +20,9 @@ def tipping_gamma(bounds: Callable[[Gammas], Bounds], reference: float, better: 
     """
 
     def turned(logs: np.ndarray) -> np.ndarray:
-        lower, upper = bounds(np.exp(logs))
-        return lower <= reference if better else upper >= reference
+        if better:
+            return bounds(np.exp(logs), LOWER) <= reference
+        return bounds(np.exp(logs), UPPER) >= reference
 
     first, last = 0.0, float(np.log(LARGEST_GAMMA))
     start, end = turned(np.array([first, last]))

@@ -21,8 +21,3 @@ def largest_mean(values: Float[np.ndarray, " item"], low: Masses, high: Masses) 
     masses = low.sum(axis=1)[:, None] + np.hstack([zero, np.cumsum(more, axis=1)])
     means = np.divide(sums, masses, out=np.full_like(sums, -np.inf), where=masses > 0)
     return np.asarray(means.max(axis=1))
-
-
-def smallest_mean(values: Float[np.ndarray, " item"], low: Masses, high: Masses) -> Float[np.ndarray, " gamma"]:
-    """The smallest mean for each row of bounds; ∞ where all weights are zero."""
-    return -largest_mean(-values, low, high)
