@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from average_dice.policies import load_policy as load_policy
     from average_dice.policies import save_policy as save_policy
     from average_dice.problem import Problem as Problem
+    from average_dice.return_distribution import ReturnDistribution as ReturnDistribution
+    from average_dice.return_distribution import distribution as distribution
     from average_dice.selection import Selection as Selection
     from average_dice.selection import select as select
     from average_dice.sensitivity_analysis import Sensitivity as Sensitivity
@@ -86,6 +88,8 @@ _HOME = {
     "select": "selection",
     "Sensitivity": "sensitivity_analysis",
     "sensitivity": "sensitivity_analysis",
+    "ReturnDistribution": "return_distribution",
+    "distribution": "return_distribution",
     "AverageDiceError": "errors",
     "DatasetError": "errors",
     "PolicyError": "errors",

@@ -49,6 +49,8 @@ from average_dice.problem import Estimand, Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
 from average_dice.report.formatting import percent, short
+from average_dice.return_distribution import ReturnDistribution
+from average_dice.return_distribution import distribution as distribution_of
 
 NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
 FRAME = pa.schema(
@@ -77,6 +79,7 @@ class Evaluation:
     - `behaviour`: the value of the behaviour policy, with its interval, or why there is none.
     - `against_behaviour`: the judged value minus that of the behaviour policy by the same method, with its interval;
       without it, `no_difference` says why.
+    - `distribution`: that of the return of an episode, if it was requested.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -98,6 +101,7 @@ class Evaluation:
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
+    distribution: ReturnDistribution | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -133,6 +137,7 @@ class Evaluation:
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
+                "distribution": None if self.distribution is None else self.distribution.to_dict(),
                 "versions": self.versions,
             }
         )
@@ -209,10 +214,11 @@ class Evaluation:
 
     def rendered(self, truth: float | None = None) -> Group:
         """For a terminal: the verdict, the estimates (with their errors where the truth is known) and the notes."""
-        if truth is None:
-            return terminal.draw_evaluation(self.to_dict())
-        errors = {name: None if one.value is None else one.value - truth for name, one in self.estimates.items()}
-        return terminal.draw_evaluation(self.to_dict(), errors)
+        errors = None
+        if truth is not None:
+            errors = {name: None if one.value is None else one.value - truth for name, one in self.estimates.items()}
+        drawn = terminal.draw_evaluation(self.to_dict(), errors)
+        return drawn if self.distribution is None else Group(drawn, self.distribution)
 
     def _repr_html_(self) -> str:
         return notebook.render(self.to_dict())
@@ -236,6 +242,7 @@ def evaluate(
     bootstrap: int = 100,
     bootstrap_trained: int = 0,
     features: tuple[int, int] | None = None,
+    distribution: bool = False,
     seed: int = 0,
     memory: int | str | None = None,
     starting: Callable[[str], None] = lambda name: None,
@@ -250,6 +257,7 @@ def evaluate(
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
       `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
+    - `distribution`: also how the return of an episode varies, as by `distribution`.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `starting` is called with the name of each method before it starts.
@@ -325,6 +333,11 @@ def evaluate(
             for name, fit in fits.items()
             if (curve := fit.history) is not None
         },
+        distribution=(
+            distribution_of(dataset, policy, discount, horizon=horizon, level=level, seed=seed)
+            if distribution
+            else None
+        ),
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )

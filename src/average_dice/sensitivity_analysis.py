@@ -19,6 +19,7 @@ from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, SettingError
 from average_dice.files import write_text_whole
 from average_dice.inference.bootstrap import resampled_episodes
+from average_dice.inference.episode_weights import effective_number, episode_weights
 from average_dice.inference.intervals import percentile
 from average_dice.inference.sensitivity import (
     LARGEST_GAMMA,
@@ -34,6 +35,7 @@ from average_dice.inference.sensitivity import (
     in_probability,
     tipping_gamma,
 )
+from average_dice.labels import over_mean_at_step
 from average_dice.policies import Policy
 from average_dice.problem import Estimand, Problem
 from average_dice.progress import report
@@ -43,6 +45,7 @@ from average_dice.report.estimands import WORDS
 from average_dice.resampling import Resample
 
 GAMMAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+FEWEST_EPISODES = 10  # effective ones: with fewer, resamples do not show how much weights vary
 MOST_FAILURES = 0.1  # of the resamples: with more failures, the others are no longer a fair sample
 BISECTION, SECTIONS = 1, 15  # points at once in the search of the tipping Γ: the table takes one Γ at a time anyway
 
@@ -260,6 +263,13 @@ def _forms(problem: Problem, deviation: Deviation, step: int | None) -> tuple[li
     elif step is not None:
         raise SettingError("the log has one step only. Leave out the step.")
     notes = []
+    products = np.exp(over_mean_at_step(problem, problem.log_product + problem.log_ratio) - problem.log_uncensored)
+    effective = effective_number(episode_weights(problem, products))
+    if effective < FEWEST_EPISODES:
+        notes.append(
+            f"the effective number of episodes is {effective:.1f}, below {FEWEST_EPISODES}: not even the value at "
+            "Γ = 1 is supported, and the bounds by products are not reliable"
+        )
     if problem.misses_rewards:
         notes.append("forms by products count the rewards up to truncation, and so does the behaviour policy's value")
     try:

@@ -202,6 +202,16 @@ def test_bounds_widen_with_gamma_and_a_single_step_is_within_every_step(persiste
     assert (every(GAMMAS, UPPER) >= single(GAMMAS, UPPER) - 1e-12).all()
 
 
+def test_constant_rewards_leave_nothing_to_bound():
+    """Weights are normalised at every step: without terminations, rewards of 1 earn 1 − γᴴ, whatever the Γ."""
+    mdp = replace(truncated(), transition=truncated().transition / truncated().transition.sum(axis=2, keepdims=True))
+    log = mdp.sample(30, seed=0)
+    problem = Problem(replace(log, reward=np.ones(log.num_transitions)), mdp.policy, mdp.discount)
+    for form in (EveryStep(in_odds), OneStep(in_odds)):
+        for side in (LOWER, UPPER):
+            np.testing.assert_allclose(everything(form, problem)(GAMMAS, side), 1 - mdp.discount**20, rtol=1e-9)
+
+
 def test_long_products_do_not_overflow():
     log = clock().sample(30, seed=0)
     problem = Problem(log, clock().policy, 0.9)

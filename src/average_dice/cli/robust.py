@@ -89,3 +89,59 @@ def sensitivity(
     console.print(found)
     for path in outputs:
         console.print(f"Written to {path}.", style="dim")
+
+
+@app.command()
+def distribution(
+    data: Logs,
+    discount: Discount,
+    policy: PolicyFile = None,
+    thresholds: Annotated[
+        str | None, typer.Option(help="Returns, separated by commas: the probability of falling below each.")
+    ] = None,
+    quantiles: Annotated[
+        str, typer.Option(help="Shares between 0 and 1, separated by commas.")
+    ] = "0.05,0.25,0.5,0.75,0.95",
+    cvar: Annotated[float, typer.Option(help="Share of the tail whose mean is shown.")] = 0.05,
+    costs: Annotated[bool, typer.Option("--costs", help="Rewards are costs: the upper tail is the bad one.")] = False,
+    horizon: Horizon = None,
+    level: Level = 0.95,
+    bootstrap: Annotated[int, typer.Option(help="Number of bootstrap resamples; 0 for none.", min=0)] = 1000,
+    categorical: Categorical = None,
+    action_features: ActionFeatures = None,
+    seed: Seed = 0,
+    json: Json = None,
+) -> None:
+    """Estimates quantiles, tails and probabilities of an episode's return under a policy.
+
+    Example: `average-dice distribution log.parquet --policy policy.safetensors --discount 1 --thresholds 0,100`
+    """
+    from average_dice.return_distribution import distribution as run
+
+    if json is not None:
+        check_writable(json)
+    limits = [] if thresholds is None else _numbers("--thresholds", thresholds)
+    shares = _numbers("--quantiles", quantiles)
+    target = find_policy(policy) if policy is not None else None
+    log = read_log(data, categorical, action_features)
+    console = make_console()
+    with progress_bar(console) as starting:
+        starting("distribution")
+        found = run(
+            log,
+            target,
+            discount,
+            thresholds=limits,
+            quantiles=shares,
+            cvar=cvar,
+            costs=costs,
+            horizon=horizon,
+            level=level,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
+    if json is not None:
+        found.to_json(json)
+    console.print(found)
+    if json is not None:
+        console.print(f"Written to {json}.", style="dim")

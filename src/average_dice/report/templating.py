@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from average_dice.problem import Estimand
-from average_dice.report import charts
+from average_dice.report import charts, distribution
 from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
 from average_dice.report.tables import checks_table, estimate_rows, footnotes_of, log_table, settings_table
@@ -30,14 +30,14 @@ def fill(name: str, content: Mapping[str, Any]) -> str:
 
 
 def _context(content: Mapping[str, Any]) -> dict[str, Any]:
-    found = {one["estimator"]: one for one in content["estimates"]}
+    estimates = {one["estimator"]: one for one in content["estimates"]}
     words, rows = words_of(content["estimand"]), estimate_rows(content)
     return {
         "content": content,
         "words": words,
         "rows": rows,
         "footnotes": footnotes_of(content),
-        "first": found.get(content["judged"] or content["recommended"]),
+        "first": estimates.get(content["judged"] or content["recommended"]),
         "name": content["dataset"]["metadata"].get("task", "the policy"),
         "forest": Markup(charts.forest(rows, content["recommended"], content["behaviour"]["value"], words.axis)),
         "charts": _charts(content, words),
@@ -45,6 +45,7 @@ def _context(content: Mapping[str, Any]) -> dict[str, Any]:
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),
+        "distribution": Markup(distribution.fragment(found)) if (found := content.get("distribution")) else "",
     }
 
 

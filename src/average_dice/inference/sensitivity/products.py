@@ -90,7 +90,8 @@ class OneStep:
     """A single step may be affected (Namkoong, Keramati, Yadlowsky & Brunskill, 2020): `step`, or the worst of all.
 
     The factor λ of that step multiplies all later weights of the episode, and the optimum is exact given the recorded
-    weights of the other steps.
+    weights of the other steps. Weights of later steps are not normalised again, so the bounds of `EveryStep`, which
+    hold for a single step, too, can be narrower: where they are, they count.
     """
 
     deviation: Deviation
@@ -110,14 +111,13 @@ class OneStep:
     @property
     def sharpness(self) -> str:
         """Whether the bounds could be narrower under the same assumption."""
-        return PROGRAM
+        return "the exact optimum over weights that are normalised at that step, given those of the other steps"
 
     def on(self, resample: Resample) -> Bounds:
         """The bounds by these episodes."""
         problem = resample.problem
         data, number = problem.dataset, problem.dataset.num_episodes
-        if np.isneginf(_log_weight(problem)).all():
-            raise NotApplicable(NO_WEIGHT)
+        every = EveryStep(self.deviation).on(resample)
         normalised = over_mean_at_step(problem, problem.log_product + problem.log_ratio) - problem.log_uncensored
         weight = np.exp(normalised)
         earned = problem.normaliser * np.exp(problem.log_discount) * weight * data.reward
@@ -139,7 +139,7 @@ class OneStep:
                 least, most = (np.hstack([weight[rows] * np.exp(part[:, rows]), ended]) for part in (low, high))
                 values = np.append(side * onwards[rows] / weight[rows], 0.0)
                 found = np.maximum(found, side * before[step] + largest_mean(values, least, most))
-            return side * found
+            return side * np.minimum(found, side * every(gammas, side))
 
         return bounds
 
