@@ -1,7 +1,7 @@
 """Do bounds at the true Γ contain the truth? `python tools/sensitivity.py` writes the table of docs/sensitivity.md.
 
-For every confounded process of `average_dice.testing.confounded`, 200 logs of 500 episodes with confidence ends, and 200 of 4,000
-episodes without (about ten minutes).
+For every confounded process of `average_dice.testing.confounded`, 200 logs of 500 episodes with confidence ends, and
+200 of 4,000 episodes without (about ten minutes).
 """
 
 from pathlib import Path

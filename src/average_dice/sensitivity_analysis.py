@@ -41,7 +41,6 @@ from average_dice.problem import Estimand, Problem
 from average_dice.progress import report
 from average_dice.report import sensitivity as drawing
 from average_dice.report import terminal
-from average_dice.report.estimands import WORDS
 from average_dice.resampling import Resample
 
 GAMMAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -111,7 +110,6 @@ class Sensitivity:
     episodes: int
     transitions: int
     sha256: str
-    unit: str
     notes: tuple[str, ...] = ()
     command: str | None = None
 
@@ -134,8 +132,9 @@ class Sensitivity:
             text = f"{curve.name}: {claim} up to Γ = {found.gamma:.3g}"
         if found.lower is None:
             return text
-        text += f", with {self.level:.0%} confidence up to Γ = {found.lower:.3g}"
-        return text + (" (not even at Γ = 1)" if found.lower <= 1 else "")
+        if found.lower <= 1:
+            return f"{text}, but even at Γ = 1 not with {self.level:.0%} confidence"
+        return f"{text}, with {self.level:.0%} confidence up to Γ = {found.lower:.3g}"
 
     def with_command(self, command: str) -> "Sensitivity":
         """The same result with the command that made it, for the page."""
@@ -149,8 +148,6 @@ class Sensitivity:
             "better": self.better,
             "conclusions": list(self.conclusions),
             "largest_gamma": LARGEST_GAMMA,
-            "curves": [asdict(curve) for curve in self.curves],
-            "notes": list(self.notes),
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -249,7 +246,6 @@ def sensitivity(
         episodes=dataset.num_episodes,
         transitions=dataset.num_transitions,
         sha256=dataset.sha256,
-        unit=WORDS[problem.estimand].axis,
         notes=tuple(notes),
     )
 

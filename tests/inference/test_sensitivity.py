@@ -323,3 +323,25 @@ def test_wrong_settings_are_refused():
         ad.sensitivity(log, policy, 0.9, step=5000, bootstrap=0)
     with pytest.raises(ad.NotApplicable, match="behaviour_log_prob"):
         ad.sensitivity(replace(log, behaviour_log_prob=None), policy, 0.9)
+
+
+def test_conclusions_say_what_holds_and_what_does_not(result):
+    held = replace(result, curves=(replace(result.curves[0], value=1.0, reference=0.5),))
+    found = replace(held.curves[0].tipping, gamma=1.8, lower=1.2, upper=2.0)
+
+    def said(tipping):
+        return replace(held, curves=(replace(held.curves[0], tipping=tipping),)).conclusions[0]
+
+    assert said(found) == "every step: above 0.05 up to Γ = 1.8, with 95% confidence up to Γ = 1.2"
+    assert said(replace(found, lower=1.0)).endswith("up to Γ = 1.8, but even at Γ = 1 not with 95% confidence")
+    assert said(replace(found, gamma=None, lower=None)) == "every step: above 0.05 for every Γ up to 20"
+
+
+def test_few_effective_episodes_are_said():
+    mdp = early_termination()
+    assert any("not even the value" in note for note in few_notes(mdp, 5))
+    assert not any("not even the value" in note for note in few_notes(mdp, 60))
+
+
+def few_notes(mdp, number):
+    return ad.sensitivity(mdp.sample(number, seed=0), mdp.policy, mdp.discount, (1, 2), bootstrap=0).notes
