@@ -49,6 +49,7 @@ from average_dice.problem import Estimand, Problem
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
 from average_dice.report.formatting import percent, short
+from average_dice.return_distribution import RESAMPLES as RETURN_RESAMPLES
 from average_dice.return_distribution import ReturnDistribution
 from average_dice.return_distribution import distribution as distribution_of
 
@@ -280,6 +281,10 @@ def evaluate(
     problem = question(dataset, policy, discount)
     require_memory(problem)
     check_features(problem, features)
+    varies = None
+    if distribution:
+        number = RETURN_RESAMPLES if bootstrap else 0
+        varies = distribution_of(dataset, policy, discount, horizon=horizon, level=level, bootstrap=number, seed=seed)
     key = jax.random.key(seed)
     runs: dict[str, Run] = {}
     for name, method in methods.items():
@@ -333,11 +338,7 @@ def evaluate(
             for name, fit in fits.items()
             if (curve := fit.history) is not None
         },
-        distribution=(
-            distribution_of(dataset, policy, discount, horizon=horizon, level=level, seed=seed)
-            if distribution
-            else None
-        ),
+        distribution=varies,
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )

@@ -33,6 +33,7 @@ from average_dice.report import distribution as drawing
 from average_dice.report import terminal
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+RESAMPLES = 1000  # by default: each takes milliseconds
 MOST_POINTS = 200  # of the distribution function in the result: more cannot be seen in a chart
 MOST_FAILURES = 0.1  # of the resamples: with more failures, the others are no longer a fair sample
 FEWEST_EPISODES = 10  # effective ones, for any statement about a distribution
@@ -132,7 +133,7 @@ def distribution(
     costs: bool = False,
     horizon: int | None = None,
     level: float = 0.95,
-    bootstrap: int = 1000,
+    bootstrap: int = RESAMPLES,
     seed: int = 0,
 ) -> ReturnDistribution:
     """The distribution of the return Σ γᵗ r of an episode under `policy`, from the log alone.
