@@ -1,6 +1,6 @@
 """Do the intervals contain the truth? `python tools/distribution.py` writes the table of docs/distribution.md.
 
-On MDPs whose returns can be enumerated, 400 logs of 50 and of 200 episodes (about ten minutes).
+On MDPs whose returns can be enumerated, 300 logs of 50, 200 and 800 episodes (about ten minutes).
 """
 
 from dataclasses import replace
@@ -14,7 +14,8 @@ from average_dice.return_distribution import distribution
 from average_dice.testing.exact_mdps import ExactMDP, early_termination, masked, tiny
 from average_dice.testing.exact_returns import exact_returns
 
-NUM_LOGS, NUM_RESAMPLES, STEPS = 400, 300, 3
+NUM_LOGS, NUM_RESAMPLES, STEPS = 300, 200, 3
+FEWEST = 100  # logs with an interval in a cell of the table
 PAGE = Path(__file__).parents[1] / "docs" / "distribution.md"
 BEGIN, END = "<!-- table of tools/distribution.py -->", "<!-- end of the table -->"
 
@@ -48,12 +49,21 @@ def row(mdp: ExactMDP, num_episodes: int) -> str:
             "below": found.find("below"),
         }
         for name, one in intervals.items():
-            inside[name].append(one.lower - 1e-9 <= exact[name] <= one.upper + 1e-9)
+            if one.lower is not None and one.upper is not None:
+                inside[name].append(one.lower - 1e-9 <= exact[name] <= one.upper + 1e-9)
         inside["band"].append(in_band(found.function, truth))
         effective.append(found.effective_episodes)
     names = ("mean", "median", "5 %", "CVaR 25 %", "CVaR 5 %", "below", "band")
-    shares = " | ".join(f"{100 * np.mean(inside[name]):.1f}" for name in names)
+    shares = " | ".join(cell(inside[name]) for name in names)
     return f"| {mdp.name} | {num_episodes} | {np.mean(effective):.0f} | {shares} |"
+
+
+def cell(inside: list[bool]) -> str:
+    """The share in %, and in brackets that of the logs with an interval; a dash if they are few."""
+    if len(inside) < FEWEST:
+        return "–"
+    share = f"{100 * np.mean(inside):.1f}"
+    return share if len(inside) == NUM_LOGS else f"{share} ({100 * len(inside) / NUM_LOGS:.0f})"
 
 
 def in_band(function, truth: WeightedReturns) -> bool:
@@ -76,7 +86,7 @@ def table() -> str:
         "| --- |" + " --- |" * 9,
     ]
     mdps = (replace(tiny(), truncation=None), replace(masked(), truncation=None), early_termination(), far())
-    return "\n".join([*lines, *(row(mdp, number) for mdp in mdps for number in (50, 200))])
+    return "\n".join([*lines, *(row(mdp, number) for mdp in mdps for number in (50, 200, 800))])
 
 
 if __name__ == "__main__":

@@ -37,15 +37,16 @@ RESAMPLES = 1000  # by default: each takes milliseconds
 MOST_POINTS = 200  # of the distribution function in the result: more cannot be seen in a chart
 MOST_FAILURES = 0.1  # of the resamples: with more failures, the others are no longer a fair sample
 FEWEST_EPISODES = 10  # effective ones, for any statement about a distribution
-FEWEST_IN_TAIL = 5  # effective ones beyond a quantile, or in a tail
+FEWEST_IN_TAIL = 10  # effective ones beyond a quantile, or in a tail: with fewer, intervals miss the truth too often
 HEAVY = 0.7  # Pareto k̂: beyond it estimates with these weights are not reliable
 SMALL_PART = 0.1  # of the range of the central 90 %: what truncated episodes may miss without a warning
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number of the distribution with its interval (None without), and the same number of the behaviour policy.
+    """A number of the distribution with its interval, and the same number of the behaviour policy.
 
+    The interval is None without bootstrap resamples, and where too few effective episodes lie in the tail.
     `kind`: mean, quantile, cvar or below; `at`: the share of a quantile or a tail, or the threshold.
     """
 
@@ -247,7 +248,8 @@ def _statistic(
     value = of(whole)
     lower = upper = None
     if len(replicates):
-        lower, upper = percentile(replicates, level, len(whole.returns))
+        if effective * _tail(kind, at) >= FEWEST_IN_TAIL:
+            lower, upper = percentile(replicates, level, len(whole.returns))
         if kind == "below" and not ROUNDING < value < 1 - ROUNDING:
             lower, upper = ends_of_certainty(value, effective, level)
     return Statistic(kind, at, value, lower, upper, of(own))
@@ -284,10 +286,10 @@ def _judged(
     if effective < FEWEST_EPISODES:
         reason = f"the effective number of episodes is {effective:.1f}, below {FEWEST_EPISODES}"
         findings.append((NOT_SUPPORTED, "effective-episodes", reason, more))
-    elif thin := [one for one in statistics if effective * _tail(one) < FEWEST_IN_TAIL]:
+    elif thin := [one for one in statistics if effective * _tail(one.kind, one.at) < FEWEST_IN_TAIL]:
         names = ", ".join(one.name for one in thin)
-        fewest = effective * min(_tail(one) for one in thin)
-        reason = f"few effective episodes in the tail ({fewest:.1f}, below {FEWEST_IN_TAIL}): {names}"
+        fewest = effective * min(_tail(one.kind, one.at) for one in thin)
+        reason = f"few effective episodes in the tail ({fewest:.1f}, below {FEWEST_IN_TAIL}), so no interval: {names}"
         findings.append((WEAK, "tail-episodes", reason, more))
     if heavy > HEAVY:
         findings.append((WEAK, "heavy-weights", f"Pareto k̂ of the weights is {heavy:.2f}, above {HEAVY:g}", more))
@@ -311,8 +313,8 @@ def _judged(
     )
 
 
-def _tail(one: Statistic) -> float:
+def _tail(kind: str, at: float | None) -> float:
     """The share of returns that decide the number: beyond a quantile, or in the tail. Others have all of them."""
-    if one.kind == "quantile" and one.at is not None:
-        return min(one.at, 1 - one.at)
-    return one.at if one.kind == "cvar" and one.at is not None else 1.0
+    if kind == "quantile" and at is not None:
+        return min(at, 1 - at)
+    return at if kind == "cvar" and at is not None else 1.0
