@@ -10,7 +10,7 @@ import numpy as np
 from rich.progress import track
 
 from average_dice.inference.distribution import WeightedReturns
-from average_dice.return_distribution import distribution
+from average_dice.return_distribution import MOST_POINTS, DistributionFunction, distribution
 from average_dice.testing.exact_mdps import ExactMDP, early_termination, masked, tiny
 from average_dice.testing.exact_returns import exact_returns
 
@@ -66,18 +66,22 @@ def cell(inside: list[bool]) -> str:
     return share if len(inside) == NUM_LOGS else f"{share} ({100 * len(inside) / NUM_LOGS:.0f})"
 
 
-def in_band(function, truth: WeightedReturns) -> bool:
-    """Whether F lies within the band everywhere: between two logged returns the band is that of the lower one."""
-    places = np.searchsorted(np.array(function.returns), truth.returns + 1e-9, side="right") - 1
-    reach = max(
-        np.max(np.subtract(function.upper, function.probability)),
-        np.max(np.subtract(function.probability, function.lower)),
-    )
-    estimated = np.where(places >= 0, np.array(function.probability)[places], 0.0)
-    after = np.searchsorted(truth.returns, np.array(function.returns) + 1e-9, side="right") - 1
-    exact = np.where(after >= 0, truth.cumulative[after], 0.0)
-    distance = max(np.abs(estimated - truth.cumulative).max(), np.abs(np.array(function.probability) - exact).max())
+def in_band(function: DistributionFunction, truth: WeightedReturns) -> bool:
+    """Whether F lies within the band at the returns of the result; between them, too, if these are all of the log's."""
+    assert function.upper is not None
+    assert function.lower is not None
+    at, estimated = np.array(function.returns), np.array(function.probability)
+    reach = max(np.max(function.upper - estimated), np.max(estimated - function.lower))
+    distance = np.abs(estimated - _function(truth.returns, truth.cumulative, at)).max()
+    if len(at) < MOST_POINTS:
+        distance = max(distance, np.abs(truth.cumulative - _function(at, estimated, truth.returns)).max())
     return bool(distance <= reach + 1e-9)
+
+
+def _function(jumps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """A distribution function with these jumps, at some returns."""
+    places = np.searchsorted(jumps, at + 1e-9, side="right") - 1
+    return np.where(places >= 0, values[places], 0.0)
 
 
 def table() -> str:
