@@ -60,6 +60,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "policy",
         "log",
         "date",
+        "distribution",
     }
     summary = {
         "terminated",

@@ -60,8 +60,12 @@ if TYPE_CHECKING:
     from average_dice.policies import load_policy as load_policy
     from average_dice.policies import save_policy as save_policy
     from average_dice.problem import Problem as Problem
+    from average_dice.return_distribution import ReturnDistribution as ReturnDistribution
+    from average_dice.return_distribution import distribution as distribution
     from average_dice.selection import Selection as Selection
     from average_dice.selection import select as select
+    from average_dice.sensitivity_analysis import Sensitivity as Sensitivity
+    from average_dice.sensitivity_analysis import sensitivity as sensitivity
     from average_dice.tasks.environments import collect as collect
 
 # In the order of the pipeline. Each is imported when it is first used: `average-dice --help` must not wait for JAX.
@@ -102,6 +106,10 @@ _HOME = {
     "compare": "comparison",
     "Selection": "selection",
     "select": "selection",
+    "Sensitivity": "sensitivity_analysis",
+    "sensitivity": "sensitivity_analysis",
+    "ReturnDistribution": "return_distribution",
+    "distribution": "return_distribution",
     "AverageDiceError": "errors",
     "DatasetError": "errors",
     "PolicyError": "errors",

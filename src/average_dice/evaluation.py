@@ -46,6 +46,9 @@ from average_dice.progress import shown_by_argument
 from average_dice.report import notebook, page, terminal
 from average_dice.report.estimands import WORDS, Words
 from average_dice.report.formatting import percent, short
+from average_dice.return_distribution import RESAMPLES as RETURN_RESAMPLES
+from average_dice.return_distribution import ReturnDistribution
+from average_dice.return_distribution import distribution as distribution_of
 
 NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
 FRAME = pa.schema(
@@ -80,6 +83,7 @@ class Evaluation:
     - `title`, `policy`, `log` and `created`: the title of the report, the names of the policy and the log, and the date
       (ISO), all for readers of the report.
     - `behaviour_estimate`: how the probabilities of the logged actions were estimated; None if they were not.
+    - `distribution`: that of the return of an episode, if it was requested.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -110,6 +114,7 @@ class Evaluation:
     policy: str | None = None
     log: str | None = None
     created: str | None = None
+    distribution: ReturnDistribution | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -193,6 +198,7 @@ class Evaluation:
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
+                "distribution": None if self.distribution is None else self.distribution.to_dict(),
                 "versions": self.versions,
             }
         )
@@ -285,10 +291,11 @@ class Evaluation:
 
     def rendered(self, truth: float | None = None) -> Group:
         """For a terminal: the verdict, the estimates (with their errors where the truth is known) and the notes."""
-        if truth is None:
-            return terminal.draw_evaluation(self.to_dict())
-        errors = {name: None if one.value is None else one.value - truth for name, one in self.estimates.items()}
-        return terminal.draw_evaluation(self.to_dict(), errors)
+        errors = None
+        if truth is not None:
+            errors = {name: None if one.value is None else one.value - truth for name, one in self.estimates.items()}
+        drawn = terminal.draw_evaluation(self.to_dict(), errors)
+        return drawn if self.distribution is None else Group(drawn, self.distribution)
 
     def _repr_html_(self) -> str:
         return notebook.render(self.to_dict())
@@ -316,6 +323,7 @@ def evaluate(
     bootstrap: int = 100,
     bootstrap_trained: int = 0,
     features: tuple[int, int] | None = None,
+    distribution: bool = False,
     seed: int = 0,
     memory: int | str | None = None,
     progress: bool = False,
@@ -340,6 +348,7 @@ def evaluate(
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples; with 0 only methods that need none
       have intervals. `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
+    - `distribution`: also how the return of an episode varies, as by `distribution`.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `title`, `policy_name`, `log_name` and `created` (today if None) head the report, and change no number.
@@ -372,6 +381,10 @@ def evaluate(
     check_features(problem, features)
     reward, *others = counted
     problem = problem if reward == "reward" else problem.with_reward(counted[reward])
+    varies = None
+    if distribution:
+        number, rewarded = RETURN_RESAMPLES if bootstrap else 0, dataset.with_reward(dataset.reward_named(reward))
+        varies = distribution_of(rewarded, policy, discount, horizon=horizon, level=level, bootstrap=number, seed=seed)
     kept = problem.keep_for_other_rewards() if others and _is_small(problem) else []
     key = jax.random.key(seed)
     runs: dict[str, Run] = {}
@@ -449,6 +462,7 @@ def evaluate(
         policy=policy_name or name_of_policy(policy),
         log=log_name or _name_of_log(dataset),
         created=(created or date.today()).isoformat(),
+        distribution=varies,
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )

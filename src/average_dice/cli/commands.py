@@ -3,6 +3,7 @@
 # isort: off
 from average_dice.cli import evaluation  # noqa: F401
 from average_dice.cli import conversion  # noqa: F401
+from average_dice.cli import robust  # noqa: F401
 from average_dice.cli import inspection  # noqa: F401
 from average_dice.cli import tasks  # noqa: F401
 from average_dice.cli import benchmark  # noqa: F401

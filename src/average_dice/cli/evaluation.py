@@ -193,6 +193,9 @@ def evaluate(
             help="Smooth a deterministic policy over continuous actions. Without a bandwidth it is chosen by the log.",
         ),
     ] = None,
+    distribution: Annotated[
+        bool, typer.Option("--distribution", help="Also show how the return of an episode varies.")
+    ] = False,
     seed: Seed = 0,
     memory: Memory = None,
     json: Json = None,
@@ -238,6 +241,7 @@ def evaluate(
             bootstrap=bootstrap,
             bootstrap_trained=bootstrap_trained,
             features=features,
+            distribution=distribution,
             seed=seed,
             memory=memory,
             title=title,

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from average_dice.problem import Estimand
-from average_dice.report import charts, comparing, parts
+from average_dice.report import charts, comparing, distribution, parts
 from average_dice.report.estimands import Words, words_of
 from average_dice.report.formatting import interval, percent, short
 from average_dice.report.sentences import answer, compared, judged_estimate
@@ -96,6 +96,7 @@ def _context(content: Content) -> dict[str, Any]:
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),
+        "distribution": Markup(distribution.fragment(found)) if (found := content.get("distribution")) else "",
         **_parts(content),
     }
 
