@@ -47,6 +47,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_lower_case[found[0]]}?" if found else ""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, at most 200 characters; the name of its class if it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
     """Within this context, a missing package raises an error that names the extra to install."""

@@ -6,6 +6,7 @@ message: `run` raises `Unacceptable` otherwise. A new reader is one line in `TAR
 """
 
 import contextlib
+import gzip
 import io
 import json
 import signal
@@ -18,7 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 import average_dice as ad
 from average_dice.data import read_action_features
@@ -89,7 +93,78 @@ def _archive() -> bytes:
     return file.getvalue()
 
 
+CSV = (
+    b"patient,day,age,ward,drug,outcome,ended,p\n"
+    b"a,2024-01-01,61,er,wait,0.5,no,0.5\na,2024-01-02,62.5,icu,treat,1,yes,0.25\nb,2024-01-01,47,er,treat,,yes,1\n"
+)
+WHOLE_CSV = CSV.replace(b",,", b",2,")
+MAPPED = {
+    "columns": {
+        "episode": "patient",
+        "time": "day",
+        "action": "drug",
+        "reward": "outcome",
+        "terminated": "ended",
+        "behaviour_prob": "p",
+    },
+    "observations": ["age", "ward"],
+}
+BANDIT = b"item_id,click,propensity_score,position,user_feature_0\n3,0,0.1,1,x\n5,1,0.2,2,y\n3,1,0.1,3,x\n"
+RULES = json.dumps(
+    {
+        "rules": [{"if": {"age": [50, None], "ward": ["er", "icu"]}, "then": {"treat": 0.9, "wait": 0.1}}],
+        "otherwise": "wait",
+    }
+).encode()
+TABLE = b"ward,action,probability\ner,wait,0.5\ner,treat,0.5\nicu,treat,1\n"
+
+
+@cache
+def _named_log() -> ad.LoggedDataset:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.csv"
+        path.write_bytes(WHOLE_CSV)
+        return ad.read_dataset(path, **MAPPED)
+
+
+def _table_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.csv"
+        path.write_bytes(WHOLE_CSV)
+        return _written(lambda out: pq.write_table(pa_csv.read_csv(path), out), ".parquet")
+
+
+def _hdf5() -> bytes:
+    log = early_termination().sample(4, seed=0)
+
+    def write(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            arrays = {"observations": log.observation, "actions": log.action, "rewards": log.reward}
+            for name, values in {**arrays, "terminals": log.terminated, "timeouts": log.truncated}.items():
+                file[name] = values
+
+    return _written(write, ".hdf5")
+
+
+def _probabilities(path: Path) -> object:
+    """A policy file, used on a log."""
+    log = _named_log()
+    return ad.as_policy(path, log).log_prob(log.observation, log.action)
+
+
 TARGETS: dict[str, Target] = {
+    "table, CSV": Target(".csv", lambda path: ad.read_dataset(path, **MAPPED), lambda: [WHOLE_CSV, CSV]),
+    "table, CSV with imputed values": Target(
+        ".csv", lambda path: ad.read_dataset(path, **MAPPED, impute="median"), lambda: [WHOLE_CSV]
+    ),
+    "table, compressed CSV": Target(
+        ".csv.gz", lambda path: ad.read_dataset(path, **MAPPED), lambda: [gzip.compress(WHOLE_CSV, mtime=0)]
+    ),
+    "table, Parquet": Target(".parquet", lambda path: ad.read_dataset(path, **MAPPED), lambda: [_table_file()]),
+    "log, HDF5": Target(".hdf5", ad.read_dataset, lambda: [_hdf5()]),
+    "log, Open Bandit": Target(".csv", ad.from_open_bandit, lambda: [BANDIT]),
+    "policy, rules": Target(".json", _probabilities, lambda: [RULES]),
+    "policy, table": Target(".csv", _probabilities, lambda: [TABLE]),
     "log, Parquet": Target(".parquet", ad.read_dataset, lambda: _log_files(".parquet")),
     "log, NumPy": Target(".npz", ad.read_dataset, lambda: _log_files(".npz")),
     "policy, safetensors": Target(".safetensors", ad.load_policy, _policy_files),

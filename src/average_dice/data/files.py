@@ -18,7 +18,7 @@ from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.files import Mapped, is_csv, read_tables
 from average_dice.data.unpacking import read_archive, read_parquet
-from average_dice.errors import DatasetError, did_you_mean
+from average_dice.errors import DatasetError, did_you_mean, first_line
 from average_dice.files import written_whole
 
 METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
@@ -229,7 +229,7 @@ def _read_parquet(path: Path, extra: Sequence[str]) -> tuple[Raw, Mapping[str, A
         stored = file.schema_arrow.metadata or {}
         text = stored.get(METADATA.encode(), b"{}")
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
+        raise DatasetError(f"{path}: not a readable Parquet file ({first_line(error)}).") from None
     try:
         if repeated := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
             raise DatasetError(f"column {', '.join(repeated)} occurs more than once. Keep one of each name.")
@@ -416,7 +416,3 @@ def _agreed(name: str, declared: list[Any], paths: Sequence[str | Path]) -> Any:
                 f"{name} is not the same in {paths[0]} and in {path}. Give it when reading: read_dataset(…, {name}=…)."
             )
     return declared[0]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from average_dice.errors import SettingError
+from average_dice.errors import SettingError, first_line
 from average_dice.report.templating import fill, fill_comparison
 
 REQUIRED = {"discount", "seed", "dataset", "estimates", "recommended", "verdict", "versions"}
@@ -49,7 +49,7 @@ def render_file(path: Path) -> str:
         TemplateError,
     ) as error:
         raise SettingError(
-            f"{path} is damaged, or from another version ({type(error).__name__}: {error}). "
+            f"{path} is damaged, or from another version ({type(error).__name__}: {first_line(error)}). "
             f"Run `average-dice {command} … --json` again."
         ) from None
 

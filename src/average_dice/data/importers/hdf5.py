@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from average_dice import memory
-from average_dice.errors import DatasetError, needs_extra
+from average_dice.errors import DatasetError, first_line, needs_extra
 
 DEEPEST = 16  # groups within groups
 BUILT_IN_FILTERS = {
@@ -95,8 +95,3 @@ def _check_array(name: str, found: Any, texts: bool = False) -> None:
             f"{name} has shape {found.shape}, which takes {needed / 2**30:,.0f} GiB of memory. "
             "Read a part of it, or raise the limit (AVERAGE_DICE_MEMORY)."
         )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -11,7 +11,7 @@ from average_dice.data.dataset import LoggedDataset
 from average_dice.data.importers import hdf5
 from average_dice.data.importers.rows import as_array, as_flags, as_single, as_vectors, from_rows
 from average_dice.data.importers.spaces import Layout, actions_of, check_action_space
-from average_dice.errors import DatasetError, needs_extra
+from average_dice.errors import DatasetError, first_line, needs_extra
 
 LOG_PROBS = ("behaviour_log_prob", "log_prob")  # in the infos of an episode, the first that is there
 FILE, METADATA = "main_data.hdf5", "metadata.json"
@@ -163,7 +163,7 @@ def _episodes(data: Any) -> Iterator[Any]:
     except (*hdf5.BROKEN, AssertionError) as error:
         if isinstance(error, DatasetError):
             raise
-        raise DatasetError(f"the data set is not readable ({hdf5.first_line(error)}). Write it again.") from None
+        raise DatasetError(f"the data set is not readable ({first_line(error)}). Write it again.") from None
 
 
 def _opened(given: str | Path) -> Any:
@@ -195,7 +195,7 @@ def _opened(given: str | Path) -> Any:
     try:
         return minari.MinariDataset(folder)
     except (*hdf5.BROKEN, AssertionError, NotImplementedError) as error:
-        raise DatasetError(f"{given}: not a readable data set of Minari ({hdf5.first_line(error)}).") from None
+        raise DatasetError(f"{given}: not a readable data set of Minari ({first_line(error)}).") from None
 
 
 def _metadata(data: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pyarrow.csv as pc
 
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import Names
-from average_dice.errors import DatasetError
+from average_dice.errors import DatasetError, first_line
 
 ITEM, CLICK, PROPENSITY, POSITION = "item_id", "click", "propensity_score", "position"
 CODES = "user_feature_"  # the start of columns with categories, as hashes or texts
@@ -76,14 +76,16 @@ def _table(data: Any) -> pa.Table:
         if isinstance(data, str | Path):
             if not Path(data).is_file():
                 raise DatasetError(f"{data}: no such file. Check the path.")
-            return pc.read_csv(data)
+            table = pc.read_csv(data)
+            if binary := [name for name in table.column_names if pa.types.is_binary(table.column(name).type)]:
+                raise DatasetError(f"{data}: column {binary[0]} is not text in UTF-8. Write the file again in UTF-8.")
+            return table
         return data if isinstance(data, pa.Table) else pa.table(dict(data) if isinstance(data, Mapping) else data)
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
         if isinstance(error, DatasetError):
             raise
-        first = (str(error).splitlines() or [type(error).__name__])[0]
         where = f"{data}: not a readable CSV file" if isinstance(data, str | Path) else "not a readable table"
-        raise DatasetError(f"{where} ({first}).") from None
+        raise DatasetError(f"{where} ({first_line(error)}).") from None
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:

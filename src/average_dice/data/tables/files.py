@@ -20,7 +20,7 @@ from average_dice.data.tables.log import log_of_table
 from average_dice.data.tables.mapping import roles_of
 from average_dice.data.tables.roles import Roles
 from average_dice.data.unpacking import read_parquet
-from average_dice.errors import DatasetError, NotEnoughMemory
+from average_dice.errors import DatasetError, NotEnoughMemory, first_line
 
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 DELIMITERS = (",", ";", "\t", "|")
@@ -184,5 +184,4 @@ def _is_number(text: str) -> bool:
 
 
 def _unreadable(path: Path, error: BaseException) -> DatasetError:
-    text = (str(error).splitlines() or [type(error).__name__])[0]
-    return DatasetError(f"not a readable {'CSV' if is_csv(path) else 'Parquet'} file ({text[:300]}).")
+    return DatasetError(f"not a readable {'CSV' if is_csv(path) else 'Parquet'} file ({first_line(error)}).")
