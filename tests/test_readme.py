@@ -3,13 +3,17 @@
 import json
 import re
 import runpy
-import shutil
+import shlex
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pyarrow.parquet as pq
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import average_dice as ad
 from average_dice.demo import DEMOS, load_demo
@@ -22,20 +26,70 @@ from average_dice.experiments.tuning import PUBLISHED, TUNING, chosen
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PACKAGE = Path(ad.__file__).parent
 MUJOCO = ("Hopper", "HalfCheetah", "Walker2d", "Ant")
 
 
-def test_the_python_runs(tmp_path, monkeypatch, capsys):
-    shutil.copy(PACKAGE / "demo" / "Hopper-v5.parquet", tmp_path / "log.parquet")
-    shutil.copy(PACKAGE / "tasks" / "shipped" / "Hopper-v5.safetensors", tmp_path / "policy.safetensors")
+RULES = {
+    "rules": [{"if": {"ward": "icu"}, "then": {"treat": 0.8, "wait": 0.2}}],
+    "otherwise": {"treat": 0.3, "wait": 0.7},
+}
+
+
+@pytest.fixture(scope="module")
+def visits() -> pandas.DataFrame:
+    """Three visits of each of sixty patients. Treatment helps in the ICU."""
+    generator = np.random.default_rng(0)
+    number = 180
+    ward = generator.choice(["icu", "er"], number)
+    treated = generator.random(number) < 0.5
+    last = np.arange(number) % 3 == 2
+    return pandas.DataFrame(
+        {
+            "patient_id": [f"p{one // 3}" for one in range(number)],
+            "day": np.arange(number) % 3,
+            "age": generator.integers(20, 90, number),
+            "bp": generator.normal(120, 15, number),
+            "ward": ward,
+            "drug": np.where(treated, "treat", "wait"),
+            "outcome": (treated & (ward == "icu")) + generator.normal(0, 0.3, number),
+            "discharged": last,
+        }
+    )
+
+
+def test_the_python_runs(visits, tmp_path, monkeypatch):
+    features = visits[["age", "bp"]]
+    classifier = LogisticRegression().fit(features, visits["drug"])
+    models = {
+        name: ad.GaussianPolicy(lambda rows: rows[:, :1], np.array([width]))
+        for name, width in {"old_model": 0.5, "new_model": 0.2}.items()
+    }
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
-        exec(block, names)
-    assert (tmp_path / "result.json").exists()
+    names: dict[str, object] = {"visits": visits, "classifier": classifier, **models}
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    for block in blocks:
+        exec(block.replace("episodes=100", "episodes=4").replace("discount=1.0,", "discount=1.0, bootstrap=4,"), names)
     assert (tmp_path / "report.html").exists()
-    assert "average-dice-blend" in capsys.readouterr().out
+    assert names["evaluation"].value is not None
+    assert names["log"].num_episodes == 4
+
+
+def test_the_command_makes_a_page_of_a_table(visits, tmp_path):
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "rules.json").write_text(json.dumps(RULES))
+    command = next(one for one in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL) if "visits.csv" in one)
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[0] == "average-dice"
+    found = subprocess.run(
+        [sys.executable, "-m", "average_dice.cli", *words[1:], "--bootstrap", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert "if nothing unobserved drove the actions" in " ".join(found.stdout.split())
+    assert "<h1>" in (tmp_path / "report.html").read_text()
 
 
 def test_the_numbers_are_those_of_the_demo():
