@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.progress import track
@@ -164,11 +163,11 @@ def refute(task: Task) -> list[Row]:
     problem = Problem(made.dataset, made.policy, made.discount)
     order = order_in_time(made.dataset, None)
     key = jax.random.key(task.seed)
-    case = Case(problem, REGISTRY[RECOMMENDED].make(), key, NUM_RESAMPLES, task.seed, order)
+    case = Case(problem, REGISTRY[RECOMMENDED].make(), key, task.seed, order, num_resamples=NUM_RESAMPLES)
     found = run_refuters(RECOMMENDED, case)
     about = {
         **task._asdict(),
-        "value": found.value,
+        "value": case.value,
         "truth": made.truth,
         "spread": case.spread,
         "seconds": time.perf_counter() - start,
@@ -201,7 +200,9 @@ def false_alarms(rows: list[Row]) -> str:
         number = sum(map(failed, of_it))
         largest = max((row["number"] for row in of_it), default=float("nan"))
         share = f"{number / max(len(of_it), 1):.1%}"
-        lines.append((refuter.name, f"{refuter.limit:g} {refuter.unit}", str(len(of_it)), f"{number}", share, f"{largest:.2f}"))
+        lines.append(
+            (refuter.name, f"{refuter.limit:g} {refuter.unit}", str(len(of_it)), f"{number}", share, f"{largest:.2f}")
+        )
     counts = [sum(map(failed, found)) for found in logs.values()]
     for least, what in ((1, "at least one"), (2, "at least two")):
         number = sum(one >= least for one in counts)
@@ -220,7 +221,9 @@ def caught(rows: list[Row]) -> str:
         number = sum(any(map(failed, one)) for one in found[log])
         wrong = sum(abs(one[0]["value"] - one[0]["truth"]) > 1.96 * one[0]["spread"] for one in found[log])
         of = len(found[log])
-        lines.append((log, LOGS[log].what, EXPECTED.get(log, ""), f"{wrong} of {of}", f"{number} of {of}", ", ".join(names)))
+        lines.append(
+            (log, LOGS[log].what, EXPECTED.get(log, ""), f"{wrong} of {of}", f"{number} of {of}", ", ".join(names))
+        )
     head = ("log", "what misleads", "which refuter should see it", "estimate wrong", "caught", "by")
     return markdown_table(head, lines)
 
@@ -244,7 +247,18 @@ def summary(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES: dict[str, Callable[[list[Row]], str]] = {"summary": summary, "sound": false_alarms, "misleading": caught}
+def refuters(rows: list[Row]) -> str:
+    """The table of refuters."""
+    lines = ((f"`{one.name}`", one.asks, f"{one.limit:g} {one.unit}", one.why) for one in REFUTERS)
+    return markdown_table(("refuter", "question", "fails at", "why this limit"), lines)
+
+
+TABLES: dict[str, Callable[[list[Row]], str]] = {
+    "refuters": refuters,
+    "summary": summary,
+    "sound": false_alarms,
+    "misleading": caught,
+}
 
 
 def with_tables(text: str, rows: list[Row]) -> str:
@@ -268,7 +282,9 @@ def main() -> None:
     if "--tables" not in sys.argv:
         os.nice(NICENESS)
         done = set(by_log(rows))
-        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(
+            int(os.environ.get("JOBS", os.cpu_count() or 1)), mp_context=get_context("spawn")
+        ) as pool:
             jobs = {pool.submit(refute, task): task for task in tasks() if task not in done}
             for job in track(as_completed(jobs), "refuting", total=len(jobs)):
                 rows += job.result()
@@ -276,8 +292,6 @@ def main() -> None:
                     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), temporary, compression="zstd")
     if PAGE.exists():
         write_text_whole(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), rows))
-    numbers = {one.name: [row["number"] for row in rows if row["refuter"] == one.name and row["number"]] for one in REFUTERS}
-    print({name: np.quantile(found, 0.95).round(2) for name, found in numbers.items() if found})
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from average_dice.inference.behaviour import Behaviour, by_same_method, from_log
 from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.diagnostics import Diagnostics, diagnose
 from average_dice.inference.difference import Difference, behaviour_value, difference
+from average_dice.inference.refutation import Case, Refutations, order_in_time, run_refuters
 from average_dice.inference.rules import Check
 from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
@@ -77,6 +78,7 @@ class Evaluation:
     - `behaviour`: the value of the behaviour policy, with its interval, or why there is none.
     - `against_behaviour`: the judged value minus that of the behaviour policy by the same method, with its interval;
       without it, `no_difference` says why.
+    - `refutations`: what the refuters found, if they were asked for.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -98,6 +100,7 @@ class Evaluation:
     states: StateMap | None = None
     curves: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     command: str | None = None
+    refutations: Refutations | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -130,6 +133,7 @@ class Evaluation:
                 "behaviour": self._behaviour_content(),
                 "against_behaviour": None if gain is None else self._difference_content(gain),
                 "no_difference": self.no_difference,
+                "refutations": None if self.refutations is None else self.refutations.to_dict(),
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
@@ -237,6 +241,7 @@ def evaluate(
     bootstrap_trained: int = 0,
     features: tuple[int, int] | None = None,
     seed: int = 0,
+    refute: bool = False,
     memory: int | str | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
@@ -250,6 +255,8 @@ def evaluate(
     - `level`: confidence level of the intervals. `bootstrap`: number of resamples, 0 for no intervals.
       `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
+    - `refute`: also tries to refute the estimate (see `ad.refute`), with about 100 refits; what fails enters the
+      verdict.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `starting` is called with the name of each method before it starts.
@@ -297,6 +304,9 @@ def evaluate(
             behaviour = without_value(no_gain)
     if not problem.misses_rewards:
         behaviour = from_logged_returns(problem, settings, key=key)
+    refutations = None
+    if refute and judged is not None and runs[judged].fit is not None:
+        refutations = _refuted(judged, runs[judged], problem, settings, key, starting)
     fits = {name: run.fit for name, run in runs.items() if run.fit is not None}
     return Evaluation(
         discount=discount,
@@ -306,7 +316,7 @@ def evaluate(
         dataset=_summary(dataset),
         estimates={name: run.estimate for name, run in runs.items()},
         recommended=RECOMMENDED,
-        verdict=judge(estimate, diagnostics, dataset.num_episodes, problem.estimand),
+        verdict=judge(estimate, diagnostics, dataset.num_episodes, problem.estimand, refutations),
         judged=judged,
         versions={
             "average-dice": version("average-dice"),
@@ -315,7 +325,7 @@ def evaluate(
             "python": platform.python_version(),
         },
         diagnostics=diagnostics,
-        checks=run_checks(estimate, diagnostics, dataset.num_episodes, problem.estimand),
+        checks=run_checks(estimate, diagnostics, dataset.num_episodes, problem.estimand, refutations),
         behaviour=behaviour,
         against_behaviour=gain,
         no_difference=None if gain is not None else f"{NO_DIFFERENCE}{no_gain}",
@@ -325,6 +335,7 @@ def evaluate(
             for name, fit in fits.items()
             if (curve := fit.history) is not None
         },
+        refutations=refutations,
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )
@@ -384,6 +395,15 @@ def _against_behaviour(
     episodes = problem.dataset.num_episodes
     gain = difference(value, behaviour, replicates, baselines, settings.level, episodes)
     return gain, by_same_method(name, behaviour, baselines, settings.level, episodes)
+
+
+def _refuted(
+    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array, starting: Callable[[str], None]
+) -> Refutations:
+    """What the refuters find about the estimate, with the resamples of its interval."""
+    order = order_in_time(problem.dataset, None)
+    case = Case(problem, run.method, key, settings.seed, order, given=run.replicates)
+    return run_refuters(name, case, starting=starting)
 
 
 def _summary(dataset: LoggedDataset) -> dict[str, Any]:

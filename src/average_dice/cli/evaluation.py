@@ -143,6 +143,9 @@ def evaluate(
         ),
     ] = None,
     seed: Seed = 0,
+    refute: Annotated[
+        bool, typer.Option("--refute", help="Also try to refute the estimate. It refits the method about 100 times.")
+    ] = False,
     memory: Memory = None,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
@@ -177,6 +180,7 @@ def evaluate(
             bootstrap_trained=bootstrap_trained,
             features=features,
             seed=seed,
+            refute=refute,
             memory=memory,
             starting=starting,
         ).with_command(shlex.join(["average-dice", *sys.argv[1:]]))

@@ -26,7 +26,9 @@ def fill(name: str, content: Mapping[str, Any]) -> str:
     answer = environment.from_string((folder / "answer.html").read_text(encoding="utf-8"))
     template = environment.from_string((folder / name).read_text(encoding="utf-8"))
     context = _context(content)
-    return template.render(**context, answer=Markup(answer.render(**context)))
+    refutation = environment.from_string((folder / "refutation.html").read_text(encoding="utf-8"))
+    shown = refutation.render(**context) if content.get("refutations") else ""
+    return template.render(**context, answer=Markup(answer.render(**context)), refutation=Markup(shown))
 
 
 def _context(content: Mapping[str, Any]) -> dict[str, Any]:

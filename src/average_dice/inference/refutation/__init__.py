@@ -6,7 +6,7 @@ random, the log is halved) and compares. The idea is that of DoWhy (Sharma & Kic
 """
 
 from average_dice.inference.refutation.base import Measured, Refuter
-from average_dice.inference.refutation.case import Case
+from average_dice.inference.refutation.case import NUM_RESAMPLES, Case
 from average_dice.inference.refutation.registry import REFUTERS
 from average_dice.inference.refutation.results import FAILED, NOT_APPLICABLE, PASSED, Refutation, Refutations
 from average_dice.inference.refutation.running import order_in_time, run_refuters
@@ -14,6 +14,7 @@ from average_dice.inference.refutation.running import order_in_time, run_refuter
 __all__ = [
     "FAILED",
     "NOT_APPLICABLE",
+    "NUM_RESAMPLES",
     "PASSED",
     "REFUTERS",
     "Case",

@@ -38,7 +38,7 @@ class Refuter:
         try:
             found = self.measure(case)
         except NotApplicable as reason:
-            return Refutation(self.name, self.asks, NOT_APPLICABLE, None, self.limit, self.unit, str(reason))
+            return self.not_applicable(str(reason))
         failed = not found.number < self.limit  # a number that is not finite fails
         return Refutation(
             self.name,
@@ -49,3 +49,7 @@ class Refuter:
             self.unit,
             found.failed if failed else found.passed,
         )
+
+    def not_applicable(self, reason: str) -> Refutation:
+        """The result where the question cannot be asked."""
+        return Refutation(self.name, self.asks, NOT_APPLICABLE, None, self.limit, self.unit, reason)

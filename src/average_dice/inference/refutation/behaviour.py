@@ -45,9 +45,7 @@ def _distance(case: Case, target: Problem, logged: Problem) -> float:
     values = case.values_on_resamples(case.method, target, prepared)
     returns = case.values_on_resamples(BehaviourReturn(), logged)
     gap = prepared.fit().value - value_of(BehaviourReturn(), logged, case.key)
-    error = max(
-        standard_error(values - returns, case.num_episodes), LEAST * standard_error(returns, case.num_episodes)
-    )
+    error = max(standard_error(values - returns, case.num_episodes), LEAST * standard_error(returns, case.num_episodes))
     return abs(gap) / error if error > 0 else float(0 if np.isclose(gap, 0, atol=1e-9) else np.inf)
 
 

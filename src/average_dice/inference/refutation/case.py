@@ -15,6 +15,7 @@ from average_dice.policies import Policy
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 
+NUM_RESAMPLES = 25  # for differences; intervals need more
 FEWEST_EPISODES = 20  # halves of fewer have less than ten episodes, and no test on them is reliable
 NORMAL_95 = 1.96  # standard errors to each end of a 95 % interval
 
@@ -30,11 +31,11 @@ class Case:
     problem: Problem
     method: Estimator
     key: jax.Array
-    num_resamples: int
     seed: int
     order: Int[np.ndarray, " episode"]
     behaviour: Policy | None = None
     given: Replicates | None = None
+    num_resamples: int = NUM_RESAMPLES
 
     @cached_property
     def prepared(self) -> Prepared:

@@ -22,7 +22,9 @@ LEAST = 0.5  # of the half-width of the interval: a smaller effect of a placebo 
 def _measure(case: Case) -> Measured:
     case.require_episodes()
     generator = np.random.default_rng((case.seed, 13))
-    effects = np.array([value_of(case.method, _exchanged(case.problem, generator), case.key) for _ in range(NUM_EXCHANGES)])
+    effects = np.array(
+        [value_of(case.method, _exchanged(case.problem, generator), case.key) for _ in range(NUM_EXCHANGES)]
+    )
     error = float(effects.std(ddof=1)) / np.sqrt(NUM_EXCHANGES)
     by_chance = float(stats.t.ppf(0.995, NUM_EXCHANGES - 1)) * error
     number = abs(float(effects.mean())) / max(by_chance, LEAST * case.half_width)

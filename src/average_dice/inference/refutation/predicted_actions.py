@@ -58,7 +58,7 @@ def _before(problem: Problem, happened: np.ndarray) -> tuple[np.ndarray, np.ndar
     return last, (sums - begin) / np.maximum(step, 1)[:, None]
 
 
-def log_density(case: Case, inputs: Inputs, learn: np.ndarray, apply: np.ndarray) -> Float[np.ndarray, " row"]:
+def log_density(case: Case, inputs: Inputs, learn: np.ndarray, apply: np.ndarray) -> Float[np.ndarray, " applied"]:
     """log q(a | past) of the rows `apply`, by a model that was learnt from the rows `learn`."""
     data = case.problem.dataset
     learn = learn[:MOST_ROWS]

@@ -9,7 +9,6 @@ PASSED: Status = "passed"
 FAILED: Status = "failed"
 NOT_APPLICABLE: Status = "not applicable"
 MARKS = {PASSED: "✓", FAILED: "✗", NOT_APPLICABLE: "·"}
-WIDTH = 100  # columns of plain text
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Refutations:
     """All refuters on one log, policy and method. `print` it, or look at `failed`."""
 
     estimator: str
-    value: float
     found: tuple[Refutation, ...]
 
     @property
