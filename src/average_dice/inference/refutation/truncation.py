@@ -29,9 +29,7 @@ Valued = tuple[float, Replicates]  # a value, and the values on resamples
 FEWEST_EFFECTIVE = 10.0  # episodes at step h: with fewer, the weighted returns know nothing
 CHANCE = 4.0  # standard errors of a difference on common resamples
 LEAST = 0.25  # of the half-width of the interval: a smaller gap in what is known would not change a decision
-LEAST_GUESSED = (
-    2.0  # the same for what is guessed: the error at half of the length is a rough measure of that at the end
-)
+LEAST_GUESSED = 1.5  # the same for what is guessed: the error at half of the length tells roughly that at the end
 
 
 def _measure(case: Case) -> Measured:
@@ -98,8 +96,8 @@ TRUNCATION = Refuter(
     unit=OF_CHANCE,
     limit=1.0,
     why=(
-        f"{CHANCE:g} standard errors of the difference, and a quarter of the half-width of the interval (twice the "
-        "half-width for what is guessed: less was a false alarm on Hopper)"
+        f"{CHANCE:g} standard errors of the difference, and a quarter of the half-width of the interval (1.5 times "
+        "the half-width for what is guessed: once was a false alarm on Hopper)"
     ),
     measure=_measure,
 )
