@@ -51,6 +51,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "behaviour",
         "against_behaviour",
         "no_difference",
+        "refutations",
     }
     summary = {
         "terminated",

@@ -1,7 +1,11 @@
 """Refuters: exact answers where there are any, logs with a known fault, and where they do not apply."""
 
 import json
+import runpy
+import subprocess
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -31,6 +35,7 @@ from average_dice.testing.cases import CASES
 from average_dice.testing.exact_mdps import as_policy, early_termination, sticky_chain, truncated
 from average_dice.testing.misleading import LOGS
 
+ROOT = Path(__file__).parents[2]
 WPDIS = ImportanceSampling.weighted_per_decision()
 REFUTER = {refuter.name: refuter for refuter in REFUTERS}
 
@@ -169,7 +174,7 @@ def test_halves_in_time_follow_the_column_of_time():
     data = replace(log, reward=log.reward + 1.0 - time[index] / 60, extra={"day": time[index].astype(float)})
     problem = Problem(data, mdp.policy, mdp.discount)
     assert (order_in_time(data, "day") == np.argsort(time)).all()
-    assert measured("halves-in-time", case_of(problem)) < 3.5
+    assert measured("halves-in-time", case_of(problem)) < 4
     assert measured("halves-in-time", replace(case_of(problem), order=order_in_time(data, "day"))) > 5
     with pytest.raises(ad.SettingError, match="no extra column 'week'"):
         order_in_time(data, "week")
@@ -262,3 +267,25 @@ def test_refuters_enter_the_verdict_the_json_and_the_report(tmp_path):
     assert "Refutation" not in str(without)
     again = ad.refute(data, made.policy, made.discount, evaluation=found, estimators={"mine": method})
     assert again == found.refutations
+
+
+def test_the_option_of_the_command_line(tmp_path):
+    problem = truncated().problem(30, 0)
+    log = replace(problem.dataset, target_log_prob=problem.target_log_prob)
+    ad.write_dataset(log, tmp_path / "log.parquet")
+    command = ["evaluate", str(tmp_path / "log.parquet"), "--discount", "0.9", "--estimators", "wpdis"]
+    command += ["--bootstrap", "5", "--json", str(tmp_path / "r.json")]
+    for option, expected in (([], None), (["--refute"], [refuter.name for refuter in REFUTERS])):
+        start = [sys.executable, "-m", "average_dice.cli"]
+        done = subprocess.run([*start, *command, *option], capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / "r.json").read_text())["refutations"]
+        assert (None if found is None else [one["name"] for one in found]) == expected
+        assert ("Refutation" in done.stdout) == (expected is not None)
+
+
+def test_the_page_shows_the_stored_results():
+    tool = runpy.run_path(str(ROOT / "tools" / "refutation.py"))
+    text = tool["PAGE"].read_text(encoding="utf-8")
+    assert tool["with_tables"](text, tool["stored"]()) == text, "run `python tools/refutation.py --tables`"
+    assert set(tool["EXPECTED"]) < set(LOGS)

@@ -54,6 +54,6 @@ BEHAVIOUR = Refuter(
     asks="Is the behaviour policy, evaluated as a target, worth what it earned?",
     unit=STANDARD_ERRORS,
     limit=4.0,
-    why="Chosen on sound logs",
+    why="Chosen on sound logs, where it is at most 2.2",
     measure=_measure,
 )

@@ -17,6 +17,7 @@ from average_dice.resampling import Resample
 
 NUM_RESAMPLES = 25  # for differences; intervals need more
 FEWEST_EPISODES = 20  # halves of fewer have less than ten episodes, and no test on them is reliable
+LEAST_CHANGE = 0.01  # of the value; on Hopper and CartPole intervals are much narrower than that
 NORMAL_95 = 1.96  # standard errors to each end of a 95 % interval
 
 
@@ -73,6 +74,11 @@ class Case:
     def half_width(self) -> float:
         """Half of the width of a 95 % interval."""
         return NORMAL_95 * self.standard_error
+
+    @property
+    def matters(self) -> float:
+        """The half-width, or 1 % of the value if that is more: a smaller change would hardly change a decision."""
+        return max(self.half_width, LEAST_CHANGE * abs(self.value))
 
     def values_on_resamples(self, method: Estimator, problem: Problem, prepared: Prepared | None = None) -> Replicates:
         """The values of a method on these resamples, with the same random features in all: differences are paired."""

@@ -62,6 +62,6 @@ PREDICTION = Refuter(
     asks="Does one half of the log predict the weighted returns of the other?",
     unit=STANDARD_ERRORS,
     limit=3.0,
-    why="Chosen on sound logs",
+    why="Chosen on sound logs, where it is at most 1.2",
     measure=_measure,
 )

@@ -17,7 +17,6 @@ from average_dice.inference.refutation.base import Measured, Refuter
 from average_dice.inference.refutation.case import Case, value_of
 
 OTHER = 101  # a seed that no bootstrap resample has
-LEAST = 0.01  # of the value: a smaller change would not change a decision (CartPole, where J is at its bound)
 
 
 def variants_of(method: Any) -> Iterator[tuple[str, Estimator]]:
@@ -41,7 +40,7 @@ def _measure(case: Case) -> Measured:
         except NotApplicable:
             continue
     worst = max(changes, key=lambda name: changes[name])
-    number = changes[worst] / max(case.half_width, LEAST * abs(case.value))
+    number = changes[worst] / case.matters
     return Measured(
         number,
         f"other seeds and settings change the value by at most {changes[worst]:.2g}",

@@ -28,7 +28,7 @@ Valued = tuple[float, Replicates]  # a value, and the values on resamples
 
 FEWEST_EFFECTIVE = 10.0  # episodes at step h: with fewer, the weighted returns know nothing
 CHANCE = 4.0  # standard errors of a difference on common resamples
-LEAST = 0.25  # of the half-width of the interval: a smaller gap in what is known would not change a decision
+LEAST = 0.25  # of what matters: a smaller gap in what is known would not change a decision
 LEAST_GUESSED = 1.5  # the same for what is guessed: the error at half of the length tells roughly that at the end
 
 
@@ -76,7 +76,7 @@ def _with_resamples(case: Case, method: Estimator, problem: Problem) -> Valued:
 def _beyond_chance(case: Case, one: Valued, other: Valued, factor: float, least: float) -> float:
     """The gap over what chance and size excuse."""
     gap, error = abs(one[0] - other[0]), standard_error(one[1] - other[1], case.num_episodes)
-    excused = np.hypot(CHANCE * error * factor, least * case.half_width)
+    excused = np.hypot(CHANCE * error * factor, least * case.matters)
     return float(gap * factor / excused)
 
 
@@ -96,8 +96,8 @@ TRUNCATION = Refuter(
     unit=OF_CHANCE,
     limit=1.0,
     why=(
-        f"{CHANCE:g} standard errors of the difference, and a quarter of the half-width of the interval (1.5 times "
-        "the half-width for what is guessed: once was a false alarm on Hopper)"
+        f"{CHANCE:g} standard errors of the difference, and a quarter of the half-width of the interval or of 1 % of "
+        f"the value; {LEAST_GUESSED:g} times these for what is guessed"
     ),
     measure=_measure,
 )
