@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: fuzz clinic estimated-behaviour misleading demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -67,6 +67,9 @@ coverage: $(VENV)/dev            ## compute docs/coverage.md (an hour and a half
 
 misleading: $(VENV)/dev            ## compute docs/misleading.md (half an hour; continues after an interruption)
 	$(BIN)/python tools/misleading.py
+
+refutation: $(VENV)/dev            ## compute docs/refutation.md (an hour; continues after an interruption)
+	$(BIN)/python tools/refutation.py
 
 clinic: $(VENV)/dev            ## compute docs/clinic.md (hours; continues after an interruption)
 	$(BIN)/python tools/clinic.py

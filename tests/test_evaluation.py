@@ -61,6 +61,7 @@ def test_the_json_has_the_documented_keys(evaluation, tmp_path):
         "log",
         "date",
         "distribution",
+        "refutations",
     }
     summary = {
         "terminated",

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from average_dice.estimators import Prepared as Prepared
     from average_dice.evaluation import Evaluation as Evaluation
     from average_dice.evaluation import evaluate as evaluate
+    from average_dice.inference.refutation import Refutation as Refutation
+    from average_dice.inference.refutation import Refutations as Refutations
     from average_dice.notes import Note as Note
     from average_dice.notes import NoteCode as NoteCode
     from average_dice.policies import CategoricalPolicy as CategoricalPolicy
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from average_dice.policies import load_policy as load_policy
     from average_dice.policies import save_policy as save_policy
     from average_dice.problem import Problem as Problem
+    from average_dice.refutation import refute as refute
     from average_dice.return_distribution import ReturnDistribution as ReturnDistribution
     from average_dice.return_distribution import distribution as distribution
     from average_dice.selection import Selection as Selection
@@ -104,6 +107,9 @@ _HOME = {
     "evaluate": "evaluation",
     "Comparison": "comparison",
     "compare": "comparison",
+    "Refutation": "inference.refutation",
+    "Refutations": "inference.refutation",
+    "refute": "refutation",
     "Selection": "selection",
     "select": "selection",
     "Sensitivity": "sensitivity_analysis",

@@ -17,6 +17,7 @@ from average_dice.inference.behaviour import Behaviour, by_same_method, from_log
 from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.diagnostics import Diagnostics
 from average_dice.inference.difference import Difference, behaviour_value, difference
+from average_dice.inference.refutation.results import Refutations
 from average_dice.inference.rules import NOT_SUPPORTED, Check
 from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
 from average_dice.inference.verdict import SUPPORTED, Verdict, judge, run_checks
@@ -102,12 +103,13 @@ def answer(
     problem: Problem,
     diagnostics: Diagnostics,
     settings: IntervalSettings,
+    refutations: Refutations | None = None,
     *,
     key: jax.Array,
 ) -> Answer:
     """The answer by a method that was run on the problem; None if only baselines were."""
     data, estimate = problem.dataset, None if run is None else run.estimate
-    verdict = judge(estimate, diagnostics, data.num_episodes, problem.estimand)
+    verdict = judge(estimate, diagnostics, data.num_episodes, problem.estimand, refutations)
     if estimate is not None and estimate.value is not None:
         verdict = _with_advice(verdict, data)
     gain, no_gain = None, "only baselines were evaluated"
@@ -130,7 +132,7 @@ def answer(
         no_difference=None if gain is not None else no_gain,
         episodes=data.num_episodes,
         diagnostics=diagnostics,
-        checks=run_checks(estimate, diagnostics, data.num_episodes, problem.estimand),
+        checks=run_checks(estimate, diagnostics, data.num_episodes, problem.estimand, refutations),
         replicates=None if run is None else run.replicates,
     )
 

@@ -35,6 +35,7 @@ from average_dice.inference.behaviour import Behaviour
 from average_dice.inference.bootstrap import ROWS_AHEAD, Replicates
 from average_dice.inference.diagnostics import Diagnostics, diagnose, with_reward
 from average_dice.inference.difference import Difference
+from average_dice.inference.refutation import Case, Refutations, order_in_time, run_refuters
 from average_dice.inference.rules import Check
 from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
@@ -84,6 +85,7 @@ class Evaluation:
       (ISO), all for readers of the report.
     - `behaviour_estimate`: how the probabilities of the logged actions were estimated; None if they were not.
     - `distribution`: that of the return of an episode, if it was requested.
+    - `refutations`: what the refuters found, if they were asked for.
     - `fits` and `replicates`: the fits of the methods and their values on bootstrap resamples; not in the JSON.
     """
 
@@ -115,6 +117,7 @@ class Evaluation:
     log: str | None = None
     created: str | None = None
     distribution: ReturnDistribution | None = None
+    refutations: Refutations | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict, repr=False, compare=False)
     replicates: Mapping[str, Replicates] = field(default_factory=dict, repr=False, compare=False)
 
@@ -195,6 +198,7 @@ class Evaluation:
                 "by": self.by,
                 "groups": [{"group": name, **self._answer_content(one)} for name, one in self.groups.items()],
                 "behaviour_estimate": None if self.behaviour_estimate is None else self.behaviour_estimate.to_dict(),
+                "refutations": None if self.refutations is None else self.refutations.to_dict(),
                 "states": None if self.states is None else asdict(self.states),
                 "curves": self.curves,
                 "command": self.command,
@@ -325,6 +329,7 @@ def evaluate(
     features: tuple[int, int] | None = None,
     distribution: bool = False,
     seed: int = 0,
+    refute: bool = False,
     memory: int | str | None = None,
     progress: bool = False,
     title: str | None = None,
@@ -349,6 +354,8 @@ def evaluate(
       have intervals. `bootstrap_trained`: the same for methods that train; each resample trains the method again.
     - `features`: two dimensions of the observation for the map of states; principal components if None.
     - `distribution`: also how the return of an episode varies, as by `distribution`.
+    - `refute`: also tries to refute the estimate (see `ad.refute`), with about 100 refits; what fails enters the
+      verdict.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `title`, `policy_name`, `log_name` and `created` (today if None) head the report, and change no number.
@@ -405,7 +412,10 @@ def evaluate(
             runs[judged] = runs[judged].with_note(Note(NoteCode.BEHAVIOUR_ESTIMATED, text))
     if judged is not None:
         starting("behaviour policy")
-    found = answer(judged, runs.get(judged or ""), problem, diagnostics, settings, key=key)
+    refutations, run = None, runs.get(judged or "")
+    if refute and judged is not None and run is not None and run.fit is not None:
+        refutations = _refuted(judged, run, problem, settings, key, starting)
+    found = answer(judged, run, problem, diagnostics, settings, refutations, key=key)
     of_rewards = {reward: found} if rewards is not None else {}
     of_groups: dict[str, Answer] = {}
     if judged is None and (others or groups):
@@ -463,6 +473,7 @@ def evaluate(
         log=log_name or _name_of_log(dataset),
         created=(created or date.today()).isoformat(),
         distribution=varies,
+        refutations=refutations,
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )
@@ -502,6 +513,15 @@ def name_of_policy(policy: Any) -> str:
 def _name_of_log(dataset: LoggedDataset) -> str:
     """The task of a log that was made here, or the start of its hash."""
     return str(dataset.metadata.get("task", f"log {dataset.sha256[:12]}"))
+
+
+def _refuted(
+    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array, starting: Callable[[str], None]
+) -> Refutations:
+    """What the refuters find about the estimate, with the resamples of its interval."""
+    order = order_in_time(problem.dataset, None)
+    case = Case(problem, run.method, key, settings.seed, order, given=run.replicates)
+    return run_refuters(name, case, starting=starting)
 
 
 def _summary(dataset: LoggedDataset, reward: np.ndarray) -> dict[str, Any]:

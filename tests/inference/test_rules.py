@@ -9,13 +9,14 @@ import pytest
 
 from average_dice.estimators import Estimate, Interval
 from average_dice.inference.diagnostics import Diagnostics, Heavy
+from average_dice.inference.refutation import FAILED, PASSED, Refutation, Refutations
 from average_dice.inference.rules import IF_OBSERVED, INFO, NOT_SUPPORTED, OK, RULES, SIGNIFICANT, WEAK, Evidence
 from average_dice.inference.rules.base import above, at_least, below
 from average_dice.inference.verdict import LEVELS, judge, run_checks
 from average_dice.problem import Estimand
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"episodes", "behaviour_log_prob", "by_values", "by_products", "reference_error"}  # no `Diagnostics`
+ELSEWHERE = {"episodes", "behaviour_log_prob", "by_values", "by_products", "reference_error", "refutations"}
 SOUND = Diagnostics(
     reward_range=1.0,
     largest_reward_share=0.01,
@@ -50,6 +51,11 @@ def estimate_of_one(lower=0.9, upper=1.1, by_values=1.0):
     return Estimate(1.0, Interval(lower, upper, 0.95, "made up"), diagnostics=parts)
 
 
+def refutations(num_failed):
+    found = [FAILED] * num_failed + [PASSED] * 2
+    return Refutations("mine", tuple(Refutation(f"r{i}", "?", one, 1.0, 1.0, "", "why") for i, one in enumerate(found)))
+
+
 ESTIMATE = estimate_of_one()
 
 
@@ -82,7 +88,7 @@ def test_every_rule_is_complete():
 
 def test_a_sound_log_passes_every_check():
     checks = run_checks(ESTIMATE, SOUND, 40)
-    others = ("near-actions", "calibration", "estimated-probabilities")  # for policies and logs of another kind
+    others = ("near-actions", "calibration", "estimated-probabilities", "refutation")  # of another kind, or on request
     assert [check.name for check in checks] == [rule.name for rule in RULES if rule.name not in others]
     assert {check.status for check in checks} == {OK, INFO}
     assert {check.name for check in checks if check.status == INFO} == {
@@ -152,15 +158,25 @@ def test_the_verdict_and_the_checks_agree(rule):
         estimate = estimate_of_one(lower=1.0, upper=1.0)
     elif rule.name == "agreement":
         estimate = estimate_of_one(by_values=2.0)
-    verdict = judge(estimate, found, episodes)
-    failed = {
-        check.name: check.status for check in run_checks(estimate, found, episodes) if check.status not in (OK, INFO)
-    }
+    refuted = refutations(num_failed=2) if rule.name == "refutation" else None
+    verdict = judge(estimate, found, episodes, refutations=refuted)
+    checks = run_checks(estimate, found, episodes, refutations=refuted)
+    failed = {check.name: check.status for check in checks if check.status not in (OK, INFO)}
     assert verdict.rules == (rule.name,)
     assert failed == {rule.name: verdict.level}
     assert len(verdict.reasons) == len(verdict.remedies) == 1
     assert "{" not in verdict.reasons[0]
     assert not verdict.reasons[0].endswith(".")
+
+
+def test_one_failed_refuter_is_weak_and_two_are_not_supported():
+    assert [judge(ESTIMATE, SOUND, 40, refutations=refutations(n)).level for n in (0, 1, 2, 3)] == [
+        "supported",
+        WEAK,
+        NOT_SUPPORTED,
+        NOT_SUPPORTED,
+    ]
+    assert judge(ESTIMATE, SOUND, 40, refutations=refutations(1)).reasons == ("why (refuter r0)",)
 
 
 def test_what_is_not_known_is_not_shown():

@@ -197,6 +197,9 @@ def evaluate(
         bool, typer.Option("--distribution", help="Also show how the return of an episode varies.")
     ] = False,
     seed: Seed = 0,
+    refute: Annotated[
+        bool, typer.Option("--refute", help="Also try to refute the estimate. It refits the method about 100 times.")
+    ] = False,
     memory: Memory = None,
     json: Json = None,
     report: Report = None,
@@ -243,6 +246,7 @@ def evaluate(
             features=features,
             distribution=distribution,
             seed=seed,
+            refute=refute,
             memory=memory,
             title=title,
             policy_name=None if policy is None else policy.stem,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
+from average_dice.inference.refutation.results import Refutations
 from average_dice.inference.rules import IF_OBSERVED, NOT_SUPPORTED, RULES, WEAK, Check, Evidence
 from average_dice.problem import Estimand
 
@@ -35,7 +36,11 @@ class Verdict:
 
 
 def judge(
-    estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int, estimand: Estimand = Estimand.PER_STEP
+    estimate: Estimate | None,
+    diagnostics: Diagnostics,
+    num_episodes: int,
+    estimand: Estimand = Estimand.PER_STEP,
+    refutations: Refutations | None = None,
 ) -> Verdict:
     """The verdict on an estimate, by every rule. `estimate` is None if only baselines were requested."""
     if estimate is None:
@@ -44,7 +49,7 @@ def judge(
     if estimate.value is None:
         reasons = tuple(str(note) for note in estimate.notes)
         return Verdict(NOT_SUPPORTED, reasons, rules=(NO_VALUE,) * len(reasons))
-    evidence = Evidence(estimate, diagnostics, num_episodes, estimand)
+    evidence = Evidence(estimate, diagnostics, num_episodes, estimand, refutations)
     findings = [finding for rule in RULES if (finding := rule.finding(evidence)) is not None]
     if not findings:
         return Verdict(SUPPORTED, (evidence.fill(PASSED if diagnostics.near_actions is None else PASSED_NEAR),))
@@ -58,8 +63,12 @@ def judge(
 
 
 def run_checks(
-    estimate: Estimate | None, diagnostics: Diagnostics, num_episodes: int, estimand: Estimand = Estimand.PER_STEP
+    estimate: Estimate | None,
+    diagnostics: Diagnostics,
+    num_episodes: int,
+    estimand: Estimand = Estimand.PER_STEP,
+    refutations: Refutations | None = None,
 ) -> tuple[Check, ...]:
     """Every rule as a line of the report, except those without a number for this log."""
-    evidence = Evidence(estimate, diagnostics, num_episodes, estimand)
+    evidence = Evidence(estimate, diagnostics, num_episodes, estimand, refutations)
     return tuple(check for rule in RULES if (check := rule.check(evidence)) is not None)

@@ -47,7 +47,15 @@ def draw_evaluation(content: Content, errors: Mapping[str, float | None] | None 
     tables = _narrower(words_of(content["estimand"]).title.format(**content), _estimate_columns(content, errors))
     definition = Text(content["definition"], style="dim")
     parts = [*_rewards(content), *_groups(content)]
-    return Group(*_verdict(content), FirstThatFits(tables), definition, *parts, *notes, _source(content))
+    return Group(
+        *_verdict(content),
+        FirstThatFits(tables),
+        definition,
+        *parts,
+        *notes,
+        *_refutations(content),
+        _source(content),
+    )
 
 
 def draw_comparison(content: Content) -> Group:
@@ -213,6 +221,19 @@ def _verdict(content: Content) -> list[Text]:
     else:
         lines.append(Text(content["no_difference"], style="dim"))
     return lines
+
+
+def _refutations(content: Content) -> list[Text]:
+    """One line for each refuter, if they were asked for."""
+    found = content.get("refutations")
+    if found is None:
+        return []
+    styles = {"passed": "green", "failed": "red", "not applicable": "dim"}
+    lines = [
+        Text.assemble((f"  {one['mark']} ", styles[one["status"]]), f"{one['name']}: {one['sentence']}")
+        for one in found
+    ]
+    return [Text("Refutation", style="bold"), *lines]
 
 
 def _source(content: Content) -> Text:

@@ -4,7 +4,7 @@ A new rule is one entry in a file of this folder and one line here. The report, 
 docs/trust.md (`python tools/rule_tables.py`) take it from this table.
 """
 
-from average_dice.inference.rules import estimate, log, overlap, probabilities
+from average_dice.inference.rules import estimate, log, overlap, probabilities, refutation
 from average_dice.inference.rules.base import (
     IF_OBSERVED,
     INFO,
@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     estimate.AGREEMENT,
     log.LARGEST_REWARD,
     log.REPEATED_EPISODES,
+    refutation.REFUTATION,
 )
 
 __all__ = [

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from average_dice.estimators import Estimate
 from average_dice.inference.diagnostics import Diagnostics
+from average_dice.inference.refutation.results import Refutations
 from average_dice.problem import Estimand
 
 Status = Literal["ok", "supported if nothing unobserved drove the actions", "weak", "not supported", "info"]
@@ -31,12 +32,16 @@ PERCENT = "{:.0%}"
 
 @dataclass(frozen=True)
 class Evidence:
-    """The inputs of rules: the estimate (None without one), the diagnostics, the number of episodes, the estimand."""
+    """The inputs of rules: the estimate (None without one), the diagnostics, the number of episodes, the estimand.
+
+    `refutations`: None if no refuter was asked for.
+    """
 
     estimate: Estimate | None
     diagnostics: Diagnostics
     num_episodes: int
     estimand: Estimand = Estimand.PER_STEP
+    refutations: Refutations | None = None
 
     def fill(self, template: str) -> str:
         """The template with the diagnostics and `episodes` filled in."""
