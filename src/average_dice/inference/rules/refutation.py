@@ -22,6 +22,7 @@ REFUTATION = Rule(
     name="refutation",
     reads=("refutations",),
     description="refuters that failed",
+    explanation="Each refuter asks the log a question to which the right answer is known. The answers should be right.",
     definition="Number of refuters that failed, where they were asked for (see [Refutation](refutation.md))",
     measure=_number,
     shows=_shows,
