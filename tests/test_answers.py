@@ -102,7 +102,7 @@ def test_the_json_and_the_page_have_rewards_and_groups(log, tmp_path):
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert page.count('<section id="rewards">') == page.count('<section id="groups">') == 1
-    assert "Forest plot of 4 estimates with intervals; all episodes is marked." in page
+    assert "4 values with their intervals. all episodes:" in page
     without = ad.evaluate(log, MDP.policy, 0.9, estimators="wpdis", bootstrap=0)
     assert without.to_dict()["rewards"] == without.to_dict()["groups"] == []
     without.to_html(tmp_path / "page.html")

@@ -5,7 +5,7 @@ from typing import Any
 
 from average_dice.report import charts
 from average_dice.report.estimands import words_of
-from average_dice.report.tables import BEHAVIOUR
+from average_dice.report.tables import BEHAVIOUR, IF_OBSERVED
 
 ALL_EPISODES = "all episodes"
 POLICY = "policy"
@@ -28,14 +28,17 @@ def group_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def against(one: Mapping[str, Any]) -> str:
-    """The judgement of an answer against the behaviour policy."""
-    return one["against_behaviour"]["judgement"] if one["against_behaviour"] else "not compared"
+    """The value of an answer against that of the behaviour policy. It may be a cost, so it is not called better."""
+    if not one["against_behaviour"]:
+        return "not compared"
+    judgement = one["against_behaviour"]["judgement"]
+    return {"better": "higher", "worse": "lower"}.get(judgement, judgement)
 
 
 def doubts(one: Mapping[str, Any]) -> str | None:
     """Why the value of an answer is not supported, or has no interval; None if it is and has one."""
     verdict = one["verdict"]
-    reasons = [] if verdict["level"] == "supported" else list(verdict["reasons"])
+    reasons = [] if verdict["level"] in ("supported", IF_OBSERVED) else list(verdict["reasons"])
     if one["value"] is not None and one["interval"] is None:
         reasons += [text for text, code in zip(one["notes"], one["note_codes"], strict=True) if code == "no-interval"]
     return f"{verdict['level']}, because {'; '.join(reasons)}" if reasons else None
