@@ -117,6 +117,7 @@ def test_features_made_in_parts_are_the_same(monkeypatch, with_step):
     np.testing.assert_allclose(parts.logged_products(rows, weight), weight @ parts.logged[rows], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_peak_of_an_evaluation_stays_below_the_limit_and_a_note_says_what_was_reduced():
     problem, limit = wide_log(), 230 * 2**20
     ad.evaluate(wide_log(400).dataset, problem.policy, 0.9, bootstrap=RESAMPLES)  # compiles

@@ -51,6 +51,7 @@ def test_its_candidates_are_fitted_q_weighted_dr_and_marginalised_dr(mdp):
     assert found[-1].value == pytest.approx(marginalised, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_error_of_fitted_q_is_what_other_logs_show():
     """Its standard error by episode, against the spread over 120 logs."""
     mdp = random_mdp()
@@ -64,6 +65,7 @@ def test_the_error_of_fitted_q_is_what_other_logs_show():
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_products_is_what_other_logs_show():
     mdp = early_termination()
     values, errors = [], []

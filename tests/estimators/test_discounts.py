@@ -201,14 +201,14 @@ WRONG = {
 def test_no_words_of_another_estimand(evaluated):
     """Terminal and page. What the log itself is like may be said: how its episodes end, and how it was made."""
     made = page.render(evaluated.to_dict())
-    shown = re.sub(r"(?s)<style>.*?</style>|<section id=\"(log|settings)\">.*?</section>", "", made)
+    shown = re.sub(r"(?s)<style>.*?</style>|<details id=\"(log|settings)\">.*?</details>", "", made)
     for text in (str(evaluated), unescape(shown)):
         assert not re.findall(WRONG[evaluated.estimand], text)
         assert evaluated.to_dict()["definition"] in " ".join(text.split())
     columns = {"reward-per-step": ["value per step", "return discounted"], "total-reward": ["total reward"]}
     for heading in columns.get(evaluated.estimand, ["reward"]):
-        assert f"<th>{heading}</th>" in made
-    assert ("<th>return" in made) == (evaluated.estimand is Estimand.PER_STEP)
+        assert f'<th scope="col">{heading}</th>' in made
+    assert ('<th scope="col">return' in made) == (evaluated.estimand is Estimand.PER_STEP)
 
 
 def test_on_one_step_logs_the_baselines_are_one_number():

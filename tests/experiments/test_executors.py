@@ -53,6 +53,7 @@ def test_every_job_comes_back_once_from_workers_with_one_thread():
     assert all(rows == [{"log": job.log, "threads": "1"}] for job, rows in found)
 
 
+@pytest.mark.slow
 def test_the_jobs_of_a_crashed_worker_run_again(tmp_path, monkeypatch):
     monkeypatch.setenv("MARKER", str(tmp_path / "marker"))
     found = list(local(2)(crashes_once, JOBS))
@@ -60,11 +61,13 @@ def test_the_jobs_of_a_crashed_worker_run_again(tmp_path, monkeypatch):
     assert sorted(job.key for job, _ in found) == sorted(job.key for job in JOBS)
 
 
+@pytest.mark.slow
 def test_a_run_whose_workers_always_crash_ends():
     with pytest.raises(SettingError, match=f"crashed {RETRIES + 1} times in a row"):
         list(local(1)(always_crashes, JOBS))
 
 
+@pytest.mark.slow
 def test_a_job_that_crashes_its_workers_does_not_stop_the_others():
     found = local(2)(crashes_at_first, JOBS)
     assert {next(found)[0].key for _ in JOBS[1:]} == {job.key for job in JOBS[1:]}

@@ -156,7 +156,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_json_ends_in_a_page_or_in_our_error(contents, tmp_path_factory, data):
     """One to three values are replaced, removed or moved; sometimes the bytes of the file are damaged as well."""

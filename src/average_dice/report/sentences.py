@@ -15,6 +15,7 @@ AGAINST_BEHAVIOUR = {
     "worse": ", significantly less than the behaviour policy",
     "no significant difference": ", with no significant difference from the behaviour policy",
     "no interval": "",
+    "no conclusion": "",
 }
 LEVELS = {
     "supported": "This log supports the estimate: {earns}.",
