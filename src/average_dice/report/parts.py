@@ -1,6 +1,6 @@
 """Values of several rewards and of groups of episodes: rows for tables and charts, in the terminal and on the page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from average_dice.report import charts
@@ -10,7 +10,8 @@ from average_dice.report.tables import BEHAVIOUR
 ALL_EPISODES = "all episodes"
 POLICY = "policy"
 OF_GROUPS = "Each group by {judged}, fitted to the episodes of that group alone."
-OF_REWARDS = "Each reward by {judged}, on the same bootstrap resamples of episodes."
+OF_REWARDS = "Each reward by {judged}, on the same bootstrap resamples of episodes. Of a cost, less is better."
+AMOUNTS = {"better": "significantly more", "worse": "significantly less"}  # of a reward, which may be a cost
 
 
 def group_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -32,13 +33,28 @@ def against(one: Mapping[str, Any]) -> str:
     return one["against_behaviour"]["judgement"] if one["against_behaviour"] else "not compared"
 
 
-def doubts(one: Mapping[str, Any]) -> str | None:
+def amount_against(one: Mapping[str, Any]) -> str:
+    """The same of one of several rewards: whether the policy has more of it, which need not be better."""
+    return AMOUNTS.get(against(one), against(one))
+
+
+def doubts(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Names of answers and why their values are in doubt. Those with the same reasons come together."""
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        if (why := _doubt(one)) is not None:
+            found.setdefault(why, []).append(one["name"])
+    return [(", ".join(names), why) for why, names in found.items()]
+
+
+def _doubt(one: Mapping[str, Any]) -> str | None:
     """Why the value of an answer is not supported, or has no interval; None if it is and has one."""
     verdict = one["verdict"]
     reasons = [] if verdict["level"] == "supported" else list(verdict["reasons"])
     if one["value"] is not None and one["interval"] is None:
         reasons += [text for text, code in zip(one["notes"], one["note_codes"], strict=True) if code == "no-interval"]
-    return f"{verdict['level']}, because {'; '.join(reasons)}" if reasons else None
+    clauses = dict.fromkeys(clause for reason in reasons for clause in reason.split("; "))  # each once
+    return f"{verdict['level']}, because {'; '.join(clauses)}" if reasons else None
 
 
 def forest_of_groups(content: Mapping[str, Any]) -> str:

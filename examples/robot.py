@@ -1,0 +1,63 @@
+"""A newer model of a robot's controller, judged by a log of the older one: Stable-Baselines3 and Gymnasium.
+
+    pip install 'average-dice[train]'
+    python examples/robot.py
+
+From a model and an environment to a page in four lines:
+
+    log = ad.collect("Pendulum-v1", older, episodes=50)
+    evaluation = ad.evaluate(log, newer, 0.95)
+    print(evaluation)
+    evaluation.to_html("robot.html")
+
+PPO learns to swing up a pendulum (half a minute). The older model is an early one; it makes the log. The newer one has
+trained for longer and is never run, except for the true value that is printed at the end.
+"""
+
+from pathlib import Path
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+
+import average_dice as ad
+
+ENVIRONMENT, DISCOUNT = "Pendulum-v1", 0.95
+
+
+def main(
+    folder: Path = Path("."), steps: tuple[int, int] = (20_000, 20_000), episodes: int = 50, bootstrap: int = 100
+) -> tuple[ad.Evaluation, float]:
+    """Trains two models, evaluates the newer one by a log of the older one, and writes the page."""
+    older, newer = two_models(folder, *steps)
+
+    log = ad.collect(ENVIRONMENT, older, episodes=episodes, seed=1)
+    evaluation = ad.evaluate(
+        log, newer, DISCOUNT, bootstrap=bootstrap, title="Is the newer model better?", policy_name="newer model"
+    )
+    evaluation.to_html(folder / "robot.html")
+    print(evaluation)
+
+    truth = mean_return(ad.collect(ENVIRONMENT, newer, episodes=100, seed=2))
+    print(f"\nIn 100 new episodes the newer model earns {truth:.3f} per step, estimated {evaluation.value:.3f}.")
+    return evaluation, truth
+
+
+def two_models(folder: Path, steps_before: int, steps_after: int) -> tuple[PPO, PPO]:
+    """A model after some training, and the same after more."""
+    torch.set_num_threads(1)  # faster for small networks
+    environments = make_vec_env(ENVIRONMENT, n_envs=4, seed=0)
+    settings = {"gamma": 0.9, "learning_rate": 1e-3, "n_steps": 256, "batch_size": 256, "seed": 0, "device": "cpu"}
+    newer = PPO("MlpPolicy", environments, **settings).learn(steps_before)
+    newer.save(folder / "older.zip")
+    newer.learn(steps_after, reset_num_timesteps=False)
+    return PPO.load(folder / "older.zip", device="cpu"), newer
+
+
+def mean_return(log: ad.LoggedDataset) -> float:
+    """(1 − γ) Σ γᵗ r, the mean over episodes of 200 steps: what comes later hardly counts."""
+    return float((1 - DISCOUNT) * (DISCOUNT**log.step * log.reward).sum() / log.num_episodes)
+
+
+if __name__ == "__main__":
+    main()
