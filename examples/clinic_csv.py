@@ -47,7 +47,7 @@ RULES = {
 }
 
 
-def main(folder: Path = Path("."), num_patients: int = 600, bootstrap: int = 100) -> ad.Evaluation:
+def main(folder: Path = Path("."), num_patients: int = 300, bootstrap: int = 40) -> ad.Evaluation:
     """Writes the records and the rules, evaluates the rules, and writes the page."""
     write_records(folder / "records.csv", num_patients)
     (folder / "rules.json").write_text(json.dumps(RULES, indent=1), encoding="utf-8")

@@ -11,6 +11,7 @@ from average_dice.estimators import FittedQ
 from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.inference.diagnostics import diagnose, with_reward
 from average_dice.models import FourierFeatures
+from average_dice.report.parts import doubts
 from average_dice.testing.exact_mdps import early_termination
 
 MDP = early_termination()
@@ -102,11 +103,19 @@ def test_the_json_and_the_page_have_rewards_and_groups(log, tmp_path):
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert page.count('<section id="rewards">') == page.count('<section id="groups">') == 1
-    assert "Forest plot of 4 estimates with intervals; all episodes is marked." in page
+    assert "4 values with their intervals. all episodes:" in page
     without = ad.evaluate(log, MDP.policy, 0.9, estimators="wpdis", bootstrap=0)
     assert without.to_dict()["rewards"] == without.to_dict()["groups"] == []
     without.to_html(tmp_path / "page.html")
     assert "<h2>Rewards</h2>" not in (tmp_path / "page.html").read_text()
+
+
+def test_reasons_stand_below_the_table_once_for_all_that_share_them():
+    weak = {"level": "weak", "reasons": ["little overlap; 1 of 9 follows", "few episodes; 1 of 9 follows"]}
+    fine = {"level": "supported", "reasons": ["all checks passed"]}
+    verdicts = {"cost": weak, "stay": fine, "outcome": weak}
+    rows = [{"name": name, "verdict": one, "value": 1.0, "interval": "t"} for name, one in verdicts.items()]
+    assert doubts(rows) == [("cost, outcome", "weak, because little overlap; 1 of 9 follows; few episodes")]
 
 
 def test_diagnostics_of_another_reward(log, key):

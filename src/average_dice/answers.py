@@ -141,8 +141,9 @@ def _with_advice(verdict: Verdict, data: LoggedDataset) -> Verdict:
         return verdict
     known = data.names.observations
     columns = ",".join(known[place] if known else str(place) for place in data.looks_categorical)
-    which = "column" if len(data.looks_categorical) == 1 else "columns"
-    remedy = f"if observation {which} {columns} hold codes of categories, declare them: --categorical {columns}"
+    one = len(data.looks_categorical) == 1
+    subject, them = (f"column {columns} holds", "it") if one else (f"columns {columns} hold", "them")
+    remedy = f"if observation {subject} codes of categories, declare {them}: --categorical {columns}"
     return replace(verdict, remedies=(remedy, *verdict.remedies))
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 from average_dice.report import charts
 from average_dice.report.estimands import words_of
-from average_dice.report.tables import BEHAVIOUR
+from average_dice.report.tables import BEHAVIOUR, IF_OBSERVED
 
 ALL_EPISODES = "all episodes"
 POLICY = "policy"
 OF_GROUPS = "Each group by {judged}, fitted to the episodes of that group alone."
-OF_REWARDS = "Each reward by {judged}, on the same bootstrap resamples of episodes. Of a cost, less is better."
-AMOUNTS = {"better": "significantly more", "worse": "significantly less"}  # of a reward, which may be a cost
+OF_REWARDS = "Each reward by {judged}, on the same bootstrap resamples of episodes."
 
 
 def group_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -29,13 +28,11 @@ def group_rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def against(one: Mapping[str, Any]) -> str:
-    """The judgement of an answer against the behaviour policy."""
-    return one["against_behaviour"]["judgement"] if one["against_behaviour"] else "not compared"
-
-
-def amount_against(one: Mapping[str, Any]) -> str:
-    """The same of one of several rewards: whether the policy has more of it, which need not be better."""
-    return AMOUNTS.get(against(one), against(one))
+    """The value of an answer against that of the behaviour policy. It may be a cost, so it is not called better."""
+    if not one["against_behaviour"]:
+        return "not compared"
+    judgement = one["against_behaviour"]["judgement"]
+    return {"better": "higher", "worse": "lower"}.get(judgement, judgement)
 
 
 def doubts(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -50,7 +47,7 @@ def doubts(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 def _doubt(one: Mapping[str, Any]) -> str | None:
     """Why the value of an answer is not supported, or has no interval; None if it is and has one."""
     verdict = one["verdict"]
-    reasons = [] if verdict["level"] == "supported" else list(verdict["reasons"])
+    reasons = [] if verdict["level"] in ("supported", IF_OBSERVED) else list(verdict["reasons"])
     if one["value"] is not None and one["interval"] is None:
         reasons += [text for text, code in zip(one["notes"], one["note_codes"], strict=True) if code == "no-interval"]
     clauses = dict.fromkeys(clause for reason in reasons for clause in reason.split("; "))  # each once

@@ -72,7 +72,6 @@ def _parts(content: Content) -> dict[str, Any]:
         "of_rewards": parts.OF_REWARDS.format(judged=content["judged"]),
         "of_groups": parts.OF_GROUPS.format(judged=content["judged"]),
         "against": parts.against,
-        "amount_against": parts.amount_against,
         "doubts": parts.doubts,
     }
 

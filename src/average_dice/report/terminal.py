@@ -1,6 +1,6 @@
 """Tables for a terminal. If it is too narrow, columns are left out; numbers are never shortened."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
-from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, amount_against, doubts, group_rows
+from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
 from average_dice.report.tables import IF_OBSERVED, STAR, estimate_rows, footnotes_of
 
 Content = Mapping[str, Any]
@@ -101,7 +101,7 @@ def _rewards(content: Content) -> list[RenderableType]:
     rows = [{**one, "name": one["reward"]} for one in content["rewards"]]
     if len(rows) < 2:
         return []
-    columns = _part_columns("reward", rows, content, amount_against)
+    columns = _part_columns("reward", rows, content)
     return [
         FirstThatFits(_narrower("Rewards", columns)),
         Text(OF_REWARDS.format(**content), style="dim"),
@@ -114,22 +114,20 @@ def _groups(content: Content) -> list[RenderableType]:
     rows = group_rows(content)
     if not rows:
         return []
-    columns = _part_columns(content["by"], rows, content, against)
+    columns = _part_columns(content["by"], rows, content)
     columns.insert(4, ("episodes", [f"{one['episodes']:,}" for one in rows]))
     tables = _narrower(f"Groups by {content['by']}", columns)
     return [FirstThatFits(tables), Text(OF_GROUPS.format(**content), style="dim"), *_doubts(rows[1:])]
 
 
-def _part_columns(
-    heading: str, rows: Sequence[Content], content: Content, judgement: Callable[[Content], str]
-) -> list[Column]:
+def _part_columns(heading: str, rows: Sequence[Content], content: Content) -> list[Column]:
     """The least important last."""
     return [
         (heading, [Text(one["name"]) for one in rows]),
         (words_of(content["estimand"]).heading, [short(one["value"]) for one in rows]),
         (_interval_heading(rows), [interval(one) for one in rows]),
         ("verdict", [Text(one["verdict"]["level"], style=COLOURS[one["verdict"]["level"]]) for one in rows]),
-        ("against\nbehaviour", [Text(judgement(one)) for one in rows]),
+        ("against\nbehaviour", [Text(against(one)) for one in rows]),
         ("behaviour\npolicy", [short(one["behaviour"]["value"]) for one in rows]),
     ]
 
