@@ -11,6 +11,7 @@ from average_dice.estimators import FittedQ
 from average_dice.features.logged_state_actions import LoggedStateActions
 from average_dice.inference.diagnostics import diagnose, with_reward
 from average_dice.models import FourierFeatures
+from average_dice.report.parts import doubts
 from average_dice.testing.exact_mdps import early_termination
 
 MDP = early_termination()
@@ -107,6 +108,14 @@ def test_the_json_and_the_page_have_rewards_and_groups(log, tmp_path):
     assert without.to_dict()["rewards"] == without.to_dict()["groups"] == []
     without.to_html(tmp_path / "page.html")
     assert "<h2>Rewards</h2>" not in (tmp_path / "page.html").read_text()
+
+
+def test_reasons_stand_below_the_table_once_for_all_that_share_them():
+    weak = {"level": "weak", "reasons": ["little overlap; 1 of 9 follows", "few episodes; 1 of 9 follows"]}
+    fine = {"level": "supported", "reasons": ["all checks passed"]}
+    verdicts = {"cost": weak, "stay": fine, "outcome": weak}
+    rows = [{"name": name, "verdict": one, "value": 1.0, "interval": "t"} for name, one in verdicts.items()]
+    assert doubts(rows) == [("cost, outcome", "weak, because little overlap; 1 of 9 follows; few episodes")]
 
 
 def test_diagnostics_of_another_reward(log, key):

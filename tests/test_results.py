@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import average_dice as ad
+from average_dice.data.names import Names
 from average_dice.inference.difference import Difference
 from average_dice.testing.exact_mdps import early_termination
 from conftest import columns_of
@@ -144,5 +145,8 @@ def test_codes_that_are_not_declared_are_the_first_remedy():
     remedies = ad.evaluate(log, None, 0.9, estimators="wpdis", bootstrap=0).verdict.remedies
     assert remedies[0].endswith("--categorical 0")
     assert len(remedies) > 1
+    named = replace(log, names=Names(("ward", *(f"x{number}" for number in range(log.observation.shape[1] - 1)))))
+    by_name = ad.evaluate(named, None, 0.9, estimators="wpdis", bootstrap=0).verdict.remedies
+    assert by_name[0] == "if observation column ward holds codes of categories, declare it: --categorical ward"
     declared = ad.evaluate(replace(log, categorical=(0,)), None, 0.9, estimators="wpdis", bootstrap=0).verdict.remedies
     assert declared == remedies[1:]

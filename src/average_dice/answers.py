@@ -141,9 +141,11 @@ def _with_advice(verdict: Verdict, data: LoggedDataset) -> Verdict:
     """Codes that are taken for measurements spoil features and regressions, so to declare them is the first remedy."""
     if verdict.level == SUPPORTED or not data.looks_categorical:
         return verdict
-    columns = ",".join(map(str, data.looks_categorical))
-    which = "column" if len(data.looks_categorical) == 1 else "columns"
-    remedy = f"if observation {which} {columns} hold codes of categories, declare them: --categorical {columns}"
+    known = data.names.observations
+    columns = ",".join(known[place] if known else str(place) for place in data.looks_categorical)
+    one = len(data.looks_categorical) == 1
+    subject, them = (f"column {columns} holds", "it") if one else (f"columns {columns} hold", "them")
+    remedy = f"if observation {subject} codes of categories, declare {them}: --categorical {columns}"
     return replace(verdict, remedies=(remedy, *verdict.remedies))
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Group
 
+from average_dice import __version__, plotting
 from average_dice import memory as memory_limit
-from average_dice import plotting
 from average_dice.answers import Answer, Run, answer
 from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
@@ -447,7 +447,7 @@ def evaluate(
         verdict=found.verdict,
         judged=judged,
         versions={
-            "average-dice": version("average-dice"),
+            "average-dice": __version__,
             "jax": jax.__version__,
             "numpy": version("numpy"),
             "python": platform.python_version(),
@@ -511,8 +511,9 @@ def name_of_policy(policy: Any) -> str:
 
 
 def _name_of_log(dataset: LoggedDataset) -> str:
-    """The task of a log that was made here, or the start of its hash."""
-    return str(dataset.metadata.get("task", f"log {dataset.sha256[:12]}"))
+    """The task or environment of a log that was made here, or the start of its hash."""
+    made_in = dataset.metadata.get("environment", f"log {dataset.sha256[:12]}")
+    return str(dataset.metadata.get("task", made_in))
 
 
 def _refuted(

@@ -53,6 +53,9 @@ def test_episodes_by_hand():
     assert found.effective_episodes == pytest.approx(weights.sum() ** 2 / (weights @ weights))
     assert found.by_step == pytest.approx((2**2 / (16 / 9 + 4 / 9), 2.0))
     assert [one.episode for one in found.heaviest] == [7, 9]
+    assert [one.shown for one in found.heaviest] == ["7", "9"]
+    named = replace(log, extra={"episode_name": ["a", "a", "b", "b"]})
+    assert [one.shown for one in diagnose(ad.Problem(named, None, 0.5), key=KEY).heaviest] == ["a", "b"]
     assert found.heaviest[0].share == pytest.approx(weights[0] / weights.sum())
     assert found.mean_ratio == pytest.approx(4.5 / 4)
     assert found.mean_ratio_distance == pytest.approx(0.25 / (np.std([0.5, 0.0], ddof=1) / np.sqrt(2)))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
+from average_dice.data.names import EPISODE_NAME
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, prepared_once
 from average_dice.estimators.importance.importance_sampling import by_decision_normalised
@@ -26,10 +27,16 @@ NUM_HEAVIEST = 5  # as many as fit into a line of the report
 
 @dataclass(frozen=True)
 class Heavy:
-    """An episode by its number in the log, and its share of all weight."""
+    """An episode by its number in the log, its share of all weight, and the user's own identifier, if there is one."""
 
     episode: int
     share: float
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What reports call the episode."""
+        return str(self.episode) if self.name is None else self.name
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     weights = episode_weights(problem, products)
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
+    names = data.extra.get(EPISODE_NAME)
     mean, distance = assumptions.mean_ratio(problem)
     step, step_ratio, step_distance = assumptions.worst_step(problem)
     balance = assumptions.balance(problem, key=key)
@@ -146,7 +154,10 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         effective_episodes=effective_number(weights),
         by_step=tuple(effective_by_step(problem, products)),
         pareto_k=pareto_k(weights),
-        heaviest=tuple(Heavy(int(data.episode[data.starts[one]]), float(shares[one])) for one in heaviest),
+        heaviest=tuple(
+            Heavy(int(data.episode[row]), float(shares[one]), None if names is None else str(names[row]))
+            for one, row in zip(heaviest, data.starts[heaviest], strict=True)
+        ),
         weights=tuple(float(share) for share in np.sort(shares)[::-1]),
         mass_found=mass_found(problem, key),
         beyond_truncation=beyond_truncation(problem, products) if is_discounted else None,

@@ -1,6 +1,6 @@
 """Values of several rewards and of groups of episodes: rows for tables and charts, in the terminal and on the page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from average_dice.report import charts
@@ -35,13 +35,23 @@ def against(one: Mapping[str, Any]) -> str:
     return {"better": "higher", "worse": "lower"}.get(judgement, judgement)
 
 
-def doubts(one: Mapping[str, Any]) -> str | None:
+def doubts(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Names of answers and why their values are in doubt. Those with the same reasons come together."""
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        if (why := _doubt(one)) is not None:
+            found.setdefault(why, []).append(one["name"])
+    return [(", ".join(names), why) for why, names in found.items()]
+
+
+def _doubt(one: Mapping[str, Any]) -> str | None:
     """Why the value of an answer is not supported, or has no interval; None if it is and has one."""
     verdict = one["verdict"]
     reasons = [] if verdict["level"] in ("supported", IF_OBSERVED) else list(verdict["reasons"])
     if one["value"] is not None and one["interval"] is None:
         reasons += [text for text, code in zip(one["notes"], one["note_codes"], strict=True) if code == "no-interval"]
-    return f"{verdict['level']}, because {'; '.join(reasons)}" if reasons else None
+    clauses = dict.fromkeys(clause for reason in reasons for clause in reason.split("; "))  # each once
+    return f"{verdict['level']}, because {'; '.join(clauses)}" if reasons else None
 
 
 def forest_of_groups(content: Mapping[str, Any]) -> str:

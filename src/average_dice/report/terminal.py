@@ -141,7 +141,7 @@ def _part_columns(heading: str, rows: Sequence[Content], content: Content) -> li
 
 
 def _doubts(rows: Sequence[Content]) -> list[Text]:
-    return [Text(f"{one['name']}: {why}") for one in rows if (why := doubts(one)) is not None]
+    return [Text(f"{names}: {why}") for names, why in doubts(rows)]
 
 
 def _narrower(title: str, columns: Sequence[Column]) -> list[Table]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from average_dice import __version__
 from average_dice.data import LoggedDataset
 from average_dice.errors import SettingError
 from average_dice.files import write_text_whole
@@ -96,7 +97,7 @@ def collect(
             "seed": seed,
             **({"only_full": True} if only_full else {}),
             "simulator": make_envs.__name__.removesuffix("_envs"),
-            "versions": {"average-dice": version("average-dice"), **simulator_versions(make_envs)},
+            "versions": {"average-dice": __version__, **simulator_versions(make_envs)},
         },
     )
 

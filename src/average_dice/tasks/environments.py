@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from average_dice import __version__
 from average_dice.data import LoggedDataset
 from average_dice.data.importers.spaces import Layout, check_action_space, first_action, is_discrete
 from average_dice.errors import NotApplicable, PolicyError, SettingError, needs_extra
@@ -177,7 +178,7 @@ def _described(env: Any, seed: int, max_steps: int | None) -> dict[str, Any]:
         "environment": type(env.unwrapped).__name__ if spec is None else spec.id,
         "seed": seed,
         "max_steps": max_steps,
-        "versions": {"average-dice": version("average-dice"), "gymnasium": version("gymnasium")},
+        "versions": {"average-dice": __version__, "gymnasium": version("gymnasium")},
     }
 
 

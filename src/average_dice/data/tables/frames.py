@@ -1,6 +1,7 @@
 """Data frames: pandas, polars, Arrow tables and DuckDB relations, all through narwhals."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ def from_dataframe(
     categorical: Sequence[str | int] = (),
     action_mask: str | Sequence[str] | None = None,
     actions: Sequence[Any] | None = None,
+    action_features: Any = None,
     extra: Sequence[str] = (),
     impute: str | None = None,
     metadata: Mapping[str, Any] | None = None,
@@ -41,6 +43,7 @@ def from_dataframe(
     - `observations`: numbers, booleans, texts (which become codes), a column of lists, or patterns such as `"lab_*"`.
     - `action`: texts, booleans and integers are discrete. A float column, a list of columns or a column of lists is
       continuous. `actions`: all discrete actions in the order of the policy; by default those of the log, sorted.
+      `action_features`: one row of numbers for each of them, in this order; similar actions share values.
     - `terminated`: a column of flags; or True if every episode ends by itself with its last row; or False if only the
       recording stopped. It may be left out if every episode has one row. An end without a flag is a truncation.
     - `next_observations`: by default the next row's. A truncated last row without it is not used as a transition.
@@ -78,7 +81,8 @@ def from_dataframe(
         extra=[extra] if isinstance(extra, str) else extra,
     )
     table = _arrow(frame, roles)
-    return log_of_table(table, roles, impute=impute, actions=actions, metadata=metadata)
+    log = log_of_table(table, roles, impute=impute, actions=actions, metadata=metadata)
+    return log if action_features is None else replace(log, action_features=action_features)
 
 
 def _arrow(frame: Any, roles: Roles) -> pa.Table:

@@ -124,7 +124,7 @@ def _says_effective(evidence: Evidence) -> str:
         return "the log has no episode whose first action is the policy's"
     heaviest = evidence.fill(
         "the effective number of episodes is {effective_episodes:.1f} of {episodes}: "
-        "episode {heaviest[0].episode} alone carries {heaviest[0].share:.0%} of the weight"
+        "episode {heaviest[0].shown} alone carries {heaviest[0].share:.0%} of the weight"
     )
     return heaviest if found.followed_episodes is None else f"{heaviest}; {follows(evidence)}"
 
@@ -157,7 +157,7 @@ PARETO_K = Rule(
 
 
 def _heaviest(evidence: Evidence) -> str:
-    return ", ".join(f"{one.episode} ({one.share:.0%})" for one in evidence.diagnostics.heaviest)
+    return ", ".join(f"{one.shown} ({one.share:.0%})" for one in evidence.diagnostics.heaviest)
 
 
 HEAVIEST = Rule(
