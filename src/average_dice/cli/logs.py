@@ -95,6 +95,7 @@ def read_log(
 
 
 def listed(text: str) -> list[str]:
+    """The names in a text, separated by commas."""
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
