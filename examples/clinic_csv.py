@@ -9,7 +9,7 @@ It writes records.csv and rules.json, as a hospital would have them. One command
         --observations hr,map,spo2,glucose,diabetic --policy rules.json --discount 1 --estimate-behaviour
         --rewards outcome,cost --by site --title "A protocol for doses" --report clinic_csv.html
 
-Nobody recorded with which probability clinicians chose a dose, so it is estimated from the records. The patients are
+With which probability clinicians chose a dose is not recorded, so it is estimated from the records. The patients are
 simulated (`average_dice.testing.clinic`): the true answers are known, and printed beside the estimates.
 """
 
@@ -114,7 +114,7 @@ def true_values(records: ad.LoggedDataset) -> dict[str, float]:
     simulator, rules = clinic(), ad.as_policy(RULES, records)
     # Every state of the simulator, shown as in the records: diabetic is 0 for no and 1 for yes.
     chosen = rules.sample(VITAL_SIGNS.table, generator=np.random.default_rng(0))  # rules without chance
-    doses = np.array([DOSES.index(records.names.action(action)) for action in chosen])
+    doses = np.array([DOSES.index(records.names.actions[action]) for action in chosen])
     table = np.eye(len(DOSES))[doses]
     outcome = simulator.state_values(table, discount=1.0)
     moves = simulator.transition[np.arange(len(doses)), doses]

@@ -8,7 +8,7 @@ evaluation that most users call. Everything else is in the modules, by a short p
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from average_dice.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from average_dice import data as data

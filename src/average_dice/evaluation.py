@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Group
 
-from average_dice import __version__, plotting
 from average_dice import memory as memory_limit
+from average_dice import plotting
 from average_dice.answers import Answer, Run, answer
 from average_dice.behaviour import estimate_behaviour as with_estimated_behaviour
 from average_dice.data import LoggedDataset
@@ -50,6 +50,7 @@ from average_dice.report.formatting import percent, short
 from average_dice.return_distribution import RESAMPLES as RETURN_RESAMPLES
 from average_dice.return_distribution import ReturnDistribution
 from average_dice.return_distribution import distribution as distribution_of
+from average_dice.version import __version__
 
 NUMBERS = ("value", "lower", "upper", "level", "return", "seconds")
 FRAME = pa.schema(

@@ -54,7 +54,7 @@ def test_episodes_by_hand():
     assert found.by_step == pytest.approx((2**2 / (16 / 9 + 4 / 9), 2.0))
     assert [one.episode for one in found.heaviest] == [7, 9]
     assert [one.shown for one in found.heaviest] == ["7", "9"]
-    named = replace(log, extra={"episode_name": ["a", "a", "b", "b"]})
+    named = replace(log, extra={"episode_name": np.array(["a", "a", "b", "b"], object)})
     assert [one.shown for one in diagnose(ad.Problem(named, None, 0.5), key=KEY).heaviest] == ["a", "b"]
     assert found.heaviest[0].share == pytest.approx(weights[0] / weights.sum())
     assert found.mean_ratio == pytest.approx(4.5 / 4)

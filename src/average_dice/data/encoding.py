@@ -29,7 +29,7 @@ class Encoding:
     """
 
     categorical: tuple[int, ...]
-    values: tuple[Float[np.ndarray, " value"], ...]
+    values: tuple[Float[np.ndarray, " _"], ...]
 
     @staticmethod
     def of(categorical: Sequence[int], *observations: Observations) -> "Encoding":

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from average_dice import __version__
 from average_dice.data import LoggedDataset
 from average_dice.errors import SettingError
 from average_dice.files import write_text_whole
 from average_dice.progress import report
 from average_dice.tasks.rollouts import MakeEnvs, Step, roll_out
 from average_dice.tasks.task import NetworkPolicy, Task
+from average_dice.version import __version__
 
 RAREST = 2_000  # episodes for one that is kept: with fewer, a log would take hours
 LARGEST_BATCH = 64  # environments at a time: with more, most would wait for the slowest

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from average_dice import __version__
 from average_dice.data import LoggedDataset
 from average_dice.data.importers.spaces import Layout, check_action_space, first_action, is_discrete
 from average_dice.errors import NotApplicable, PolicyError, SettingError, needs_extra
 from average_dice.policies import as_policy
 from average_dice.progress import listening, report
+from average_dice.version import __version__
 
 
 def collect(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from average_dice.data.action_features import as_action_features
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.tables.log import log_of_table
 from average_dice.data.tables.roles import Roles
@@ -82,7 +83,9 @@ def from_dataframe(
     )
     table = _arrow(frame, roles)
     log = log_of_table(table, roles, impute=impute, actions=actions, metadata=metadata)
-    return log if action_features is None else replace(log, action_features=action_features)
+    if action_features is None:
+        return log
+    return replace(log, action_features=as_action_features(action_features, log.action))
 
 
 def _arrow(frame: Any, roles: Roles) -> pa.Table:
