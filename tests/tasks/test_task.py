@@ -37,7 +37,5 @@ def test_the_behaviour_policies_are_those_of_the_paper():
 
 
 def test_unknown_tasks():
-    with pytest.raises(
-        ad.SettingError, match=r"unknown task Hopper-v1\. Did you mean Hopper-v5\? Known are "
-    ):
+    with pytest.raises(ad.SettingError, match=r"unknown task Hopper-v1\. Did you mean Hopper-v5\? Known are "):
         find_task("Hopper-v1")
