@@ -112,9 +112,10 @@ $(VENV)/train: $(VENV)/dev requirements/train.txt
 	$(INSTALL) -r requirements/train.txt
 	@touch $@
 
-$(VENV)/adapters: $(VENV)/train requirements/adapters.txt
-	@echo "Installing Minari …"
+$(VENV)/adapters: $(VENV)/train requirements/adapters.txt requirements/d3rlpy.txt
+	@echo "Installing Minari, flax and d3rlpy …"
 	$(INSTALL) -r requirements/adapters.txt
+	$(INSTALL) --no-deps -r requirements/d3rlpy.txt
 	@touch $@
 
 $(VENV)/browser: $(VENV)/dev requirements/browser.txt
