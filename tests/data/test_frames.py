@@ -496,6 +496,8 @@ def test_the_order_of_rows_and_names_of_patients_do_not_matter(order: list[int],
 
 def test_features_of_actions():
     log = clinic(actions=["none", "low", "high"], action_features=[[0.0], [1.0], [5.0]])
-    np.testing.assert_array_equal(log.action_features[log.action, 0], [0, 5, 1, 0, 5])  # p2: none, high; p1: low, none, high
+    np.testing.assert_array_equal(
+        log.action_features[log.action, 0], [0, 5, 1, 0, 5]
+    )  # p2: none, high; p1: low, none, high
     with pytest.raises(ad.DatasetError, match="action_features have 2 rows, and the log has action 2"):
         clinic(action_features=[[0.0], [1.0]])
