@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,12 @@ def test_wrong_numbers_are_refused(log):
     )
     assert "at least 1" in run("sensitivity", log, "--discount", 0.9, "--gammas", "0.5", code=2)
     assert "discount of 1 needs episodes that terminate" in run("distribution", log, "--discount", 1, code=2)
+
+
+def test_probabilities_can_be_estimated(tmp_path):
+    """What the message recommends works."""
+    path = tmp_path / "log.parquet"
+    ad.write_dataset(replace(tiny().sample(30, seed=0), behaviour_log_prob=None), path)
+    command = ("distribution", path, "--policy", "uniform", "--discount", 0.9, "--bootstrap", 2)
+    assert "--estimate-behaviour" in run(*command, code=2)
+    assert "Return of an episode" in run(*command, "--estimate-behaviour")

@@ -39,15 +39,15 @@ def test_the_clinic(tmp_path, capsys):
 def test_the_clinic_from_a_csv_file(tmp_path, capsys):
     """The script, and the command in its docstring, give the same numbers; they agree with the truth."""
     example = runpy.run_path(str(EXAMPLES / "clinic_csv.py"))
-    found = example["main"](folder=tmp_path, num_patients=60, bootstrap=0)
+    found = example["main"](folder=tmp_path, num_patients=40, bootstrap=0)
     printed = capsys.readouterr().out
     assert list(found.rewards) == ["outcome", "cost"]
     assert list(found.groups) == ["north", "south", "university"]
-    assert sum(group.episodes for group in found.groups.values()) == 60
+    assert sum(group.episodes for group in found.groups.values()) == 40
     assert found.behaviour_estimate is not None
-    assert abs(found.rewards["outcome"].value - 0.577) < 0.3
-    assert abs(found.rewards["cost"].value - 31.6) < 12
-    assert "   outcome:  0.577, estimated" in printed
+    assert abs(found.rewards["outcome"].value - 0.539) < 0.3
+    assert abs(found.rewards["cost"].value - 32.1) < 12
+    assert "   outcome:  0.539, estimated" in printed
     assert "P-000" in (tmp_path / "clinic_csv.html").read_text(encoding="utf-8")  # episodes by the patients' names
 
     text = example["__doc__"].split("average-dice evaluate ")[1].split("\n\n")[0]

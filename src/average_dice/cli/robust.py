@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from average_dice.cli.logs import (
     Actions,
     Categorical,
     Columns,
+    EstimateBehaviour,
     Impute,
     Logs,
     Observations,
@@ -22,6 +23,9 @@ from average_dice.cli.logs import (
 )
 from average_dice.errors import SettingError
 from average_dice.files import check_writable
+
+if TYPE_CHECKING:
+    from average_dice.data import LoggedDataset
 
 PolicyFile = Annotated[
     Path | None,
@@ -34,6 +38,12 @@ def _numbers(option: str, text: str) -> list[float]:
         return [float(one) for one in text.split(",") if one.strip()]
     except ValueError:
         raise SettingError(f"{option} takes numbers separated by commas, not {text}.") from None
+
+
+def _with_estimates(log: "LoggedDataset") -> "LoggedDataset":
+    from average_dice.behaviour import estimate_behaviour
+
+    return estimate_behaviour(log)
 
 
 @app.command()
@@ -57,6 +67,7 @@ def sensitivity(
     actions: Actions = None,
     action_features: ActionFeatures = None,
     impute: Impute = None,
+    estimate_behaviour: EstimateBehaviour = False,
     seed: Seed = 0,
     json: Json = None,
     report: Annotated[Path | None, typer.Option(help="Write a page with charts to this HTML file.")] = None,
@@ -75,6 +86,8 @@ def sensitivity(
     log = read_log(data, categorical, action_features, columns, observations, actions, impute)
     console = make_console()
     say_notes(console, log)
+    if estimate_behaviour:
+        log = _with_estimates(log)
     with progress_bar(console) as starting:
         starting("sensitivity")
         found = run(
@@ -120,6 +133,7 @@ def distribution(
     actions: Actions = None,
     action_features: ActionFeatures = None,
     impute: Impute = None,
+    estimate_behaviour: EstimateBehaviour = False,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -137,6 +151,8 @@ def distribution(
     log = read_log(data, categorical, action_features, columns, observations, actions, impute)
     console = make_console()
     say_notes(console, log)
+    if estimate_behaviour:
+        log = _with_estimates(log)
     with progress_bar(console) as starting:
         starting("distribution")
         found = run(

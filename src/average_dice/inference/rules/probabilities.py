@@ -184,6 +184,12 @@ DEPENDENT_ACTIONS = Rule(
 )
 
 
+def _how_known(evidence: Evidence) -> str:
+    if evidence.diagnostics.overlap is None:
+        return "unknown"
+    return "known" if evidence.diagnostics.estimated_behaviour is None else "estimated"
+
+
 def _known(evidence: Evidence) -> float | None:
     """None if π has no density: then `near-actions` judges, and no probability would help."""
     found = evidence.diagnostics
@@ -197,7 +203,7 @@ KNOWN_PROBABILITIES = Rule(
     explanation="Without them it is not known how much the log and the policy have in common.",
     definition="Whether the probabilities of the logged actions are known, under μ and under π",
     measure=_known,
-    shows=lambda evidence: "unknown" if evidence.diagnostics.overlap is None else "known",
+    shows=_how_known,
     limits=Limits(
         why="Without probabilities most checks are impossible, but methods by values may still be right",
         weak=Limit(1.0, operator.lt, "unknown", "known"),
