@@ -1,5 +1,6 @@
 """Logs from data frames: the same rows from every library, and what becomes of each kind of column."""
 
+import datetime
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -492,6 +493,18 @@ def test_the_order_of_rows_and_names_of_patients_do_not_matter(order: list[int],
         same = expected.extra["episode_name"] == name
         for column in ("observation", "next_observation", "action", "reward", "terminated", "behaviour_log_prob"):
             assert np.array_equal(getattr(log, column)[rows], getattr(expected, column)[same])
+
+
+@pytest.mark.parametrize("has_dates", [False, True])
+def test_named_episodes_are_numbered_by_their_first_step(has_dates):
+    """Not by whichever of their rows stands first: in shuffled rows that is a row of a long episode."""
+    table = {"e": ["long", "short", "long"], "t": [2, 1, 1], "x": [0.0, 1.0, 2.0], "a": [0, 1, 0], "r": [3.0, 2.0, 1.0]}
+    if has_dates:  # then the table's order does not matter
+        table = {name: [values[row] for row in (2, 0, 1)] for name, values in table.items()}
+        table["t"] = [datetime.date(2024, 5, day) for day in (2, 3, 1)]
+    log = log_of(table, time="t", terminated=True)
+    assert log.extra["episode_name"].tolist() == ["short", "long", "long"]
+    assert log.reward.tolist() == [2.0, 1.0, 3.0]
 
 
 def test_features_of_actions():

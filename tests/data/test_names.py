@@ -30,7 +30,7 @@ def test_extra_columns_are_sorted_with_the_rows() -> None:
     assert log().extra["episode_name"].tolist() == ["a", "a", "b"]
     chosen = log().select_episodes(np.array([1, 0]))
     assert chosen.extra["cost"].tolist() == [3.0, 1.0, 2.0]
-    assert chosen.names is log().names or chosen.names == NAMES
+    assert chosen.names == NAMES
     assert log().up_to(1).extra["cost"].tolist() == [1.0, 3.0]
     assert log().up_to(1).names.observations == ("age", "ward", "step")
 
@@ -53,9 +53,7 @@ def test_files_keep_names_and_extra_columns(tmp_path, suffix: str) -> None:
         "episode_name": ["a", "a", "b"],
     }
     assert set(ad.read_dataset(path).extra) == {"episode_name"}
-    joined = ad.read_dataset(path, extra=["cost"])
-    assert joined.num_transitions == 3
-    with pytest.raises(ad.DatasetError, match="no column price"):
+    with pytest.raises(ad.DatasetError, match=r"no column price\. The columns are episode, step, .*cost"):
         ad.read_dataset(path, extra=["price"])
 
 

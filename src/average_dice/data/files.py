@@ -17,7 +17,7 @@ from average_dice.data.dataset import LoggedDataset
 from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.files import Mapped, is_csv, read_tables
-from average_dice.data.unpacking import read_archive, read_parquet
+from average_dice.data.unpacking import names_in_archive, read_archive, read_parquet
 from average_dice.errors import DatasetError, did_you_mean, first_line
 from average_dice.files import written_whole
 
@@ -98,7 +98,8 @@ def _read_logs(
         if absent := [name for name in extra if others[name] is None]:
             known = dict.fromkeys(name for path in files for name in _column_names(path))
             meant = did_you_mean(absent[0], known)
-            raise DatasetError(f"no column {', '.join(absent)}.{meant} The columns are {', '.join(known)}.")
+            listed = f" The columns are {', '.join(known)}." if known else " Check the name."
+            raise DatasetError(f"no column {', '.join(absent)}.{meant}{listed}")
         names = _agreed("names", [columns.get(NAMES) for columns, _ in parts], files)
         given = {"categorical": _numbers(categorical, names), "action_features": action_features}
         declared = {
@@ -195,10 +196,12 @@ def write_dataset(dataset: LoggedDataset, path: str | Path) -> None:
 
 def _column_names(path: Path) -> list[str]:
     """All columns of a file that could be read."""
-    if path.suffix == ".parquet":
-        return [str(name) for name in pq.ParquetFile(path).schema_arrow.names]
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return [name for name in archive.files if not name.startswith(METADATA)]
+    match path.suffix:
+        case ".parquet":
+            return [str(name) for name in pq.ParquetFile(path).schema_arrow.names]
+        case ".npz":
+            return [name for name in names_in_archive(path) if not name.startswith(METADATA)]
+    return []
 
 
 def check_suffix(path: str | Path) -> None:

@@ -43,8 +43,7 @@ def read_archive(path: Path, names: Sequence[str] | None = None) -> dict[str, np
     if not zipfile.is_zipfile(path):
         raise DatasetError(f"{path}: not a NumPy archive. Write it with write_dataset, or with numpy.savez.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {one.filename.removesuffix(".npy"): one.file_size for one in archive.infolist()}
+        members = names_in_archive(path)
         wanted = [name for name in members if names is None or name in names]
         memory.require(sum(members[name] for name in wanted), f"{path.name}: reading it")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -56,6 +55,12 @@ def read_archive(path: Path, names: Sequence[str] | None = None) -> dict[str, np
     if not all(isinstance(array, np.ndarray) for array in found.values()):
         raise DatasetError(f"{path}: holds something else than arrays. Write it again with numpy.savez.")
     return found
+
+
+def names_in_archive(path: Path) -> dict[str, int]:
+    """The arrays of a NumPy archive, with the bytes that each takes when it is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        return {one.filename.removesuffix(".npy"): one.file_size for one in archive.infolist()}
 
 
 def read_parquet(path: Path, names: Sequence[str]) -> pa.Table:

@@ -38,7 +38,8 @@ def from_dataframe(
 ) -> LoggedDataset:
     """A log from a data frame of pandas or polars, an Arrow table or a DuckDB relation. Arguments name its columns.
 
-    - `episode`: integers stay; other identifiers are numbered as they appear and kept in `extra["episode_name"]`.
+    - `episode`: integers stay; other identifiers are numbered by their first step (its date, or its place in the table)
+      and kept in `extra["episode_name"]`.
       None: every row is an episode, as in a log of single decisions.
     - `time`: rows are sorted by it within the episode. Without it, the rows of an episode must be in order of time.
     - `observations`: numbers, booleans, texts (which become codes), a column of lists, or patterns such as `"lab_*"`.

@@ -58,6 +58,8 @@ def rows_of(table: Arrays, roles: Roles, understood: Understood) -> Rows:
         understood.column("step", "–", "order of rows", "")
     else:
         rank = _ranks(roles.time, table[roles.time], understood)
+        if names is not None:
+            episode = _by_first_step(episode, rank, pa.types.is_temporal(table[roles.time].type))
         order = np.lexsort((rank, episode))
     episode = episode[order]
     first = np.append(True, episode[1:] != episode[:-1])
@@ -87,6 +89,20 @@ def _episodes(table: Arrays, name: str | None) -> tuple[np.ndarray, np.ndarray |
     names = texts(column)
     codes = pa.array(names, pa.string()).dictionary_encode().indices
     return codes.to_numpy(zero_copy_only=False).astype(np.int64), names
+
+
+def _by_first_step(episode: np.ndarray, rank: np.ndarray, is_date: bool) -> np.ndarray:
+    """Numbers the episodes by the date of their first step, or by where that stands in the table.
+
+    Where any of its rows stands would not do: in shuffled rows long episodes appear first, and checks for a change over
+    the log would take that for one.
+    """
+    by_time = np.lexsort((rank, episode))
+    first_rows = by_time[np.append(True, np.diff(episode[by_time]) != 0)]  # of episode 0, 1, 2, …
+    order = np.argsort(rank[first_rows] if is_date else first_rows, kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return number[episode]
 
 
 def _ranks(name: str, column: pa.Array, understood: Understood) -> np.ndarray:
