@@ -169,3 +169,8 @@ def test_files_of_other_libraries_are_named(tmp_path):
             file[name] = np.zeros(3)
         with pytest.raises(ad.DatasetError, match=library):
             ad.read_dataset(path)
+
+
+def test_a_missing_extra_column(path):
+    with pytest.raises(ad.DatasetError, match="price"):
+        ad.read_dataset(path, extra=["price"])
