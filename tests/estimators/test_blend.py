@@ -112,6 +112,49 @@ def test_the_error_of_the_products_where_most_episodes_terminate():
     assert np.mean(errors) == pytest.approx(np.std(corrections), rel=0.15)
 
 
+def corrections_of(num_episodes: int, seed: int) -> Candidate:
+    """The corrected estimate of a log whose episodes all terminate, by a critic that has no error but its own."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(2, 6, num_episodes)
+    step = np.concatenate([np.arange(length) for length in lengths])
+    episode = np.repeat(np.arange(num_episodes), lengths)
+    observation = np.zeros((len(step), 1))
+    log = ad.LoggedDataset.from_arrays(
+        observation=observation,
+        action=np.zeros(len(step), np.int64),
+        reward=np.zeros(len(step)),
+        next_observation=observation,
+        terminated=np.diff(episode, append=num_episodes) > 0,
+        episode=episode,
+        step=step,
+        behaviour_log_prob=np.zeros(len(step)),
+        target_log_prob=np.zeros(len(step)),
+    )
+    own = generator.standard_normal(num_episodes)
+    critic = ScoredCritic(np.zeros(num_episodes), np.zeros(len(step)), own)
+    found = candidates_of(ad.Problem(log, None, 1.0), [critic], [np.zeros(len(step))])
+    (full,) = [one for one in found if one.full]
+    np.testing.assert_allclose(np.linalg.norm(found[0].errors), (own - own.mean()).std() / np.sqrt(num_episodes))
+    return full
+
+
+def test_the_error_of_a_critic_is_gone_where_all_episodes_have_terminated():
+    """At discount 1 the factor is the share of π's episodes that go on, not γʲ = 1."""
+    assert np.linalg.norm(corrections_of(50, seed=0).errors) == 0
+
+
+def test_products_of_one_effective_episode_have_an_error_without_limit():
+    """One of 30 episodes has all the weight: its TD error, whatever it is, says nothing."""
+    log = random_mdp().problem(30, seed=0).dataset
+    step, episode = log.step, np.repeat(np.arange(30), log.lengths)
+    target = np.where((episode == 0) | (step == 0), log.behaviour_log_prob, -50.0)
+    problem = ad.Problem(replace(log, target_log_prob=target), None, 0.9)
+    critic = ScoredCritic(np.zeros(30), np.random.default_rng(1).standard_normal(len(step)), np.zeros(30))
+    found = [one for one in candidates_of(problem, [critic], [np.zeros(len(step))]) if one.kind == "products"]
+    assert np.linalg.norm(found[0].errors) < 1  # 30 effective episodes
+    assert np.linalg.norm(found[-1].errors) > 10
+
+
 def test_it_finds_the_value_after_truncation():
     """Sticky chain: up to the truncation 0.5205, in all 0.5897."""
     chain = sticky_chain()

@@ -3,26 +3,36 @@
     J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes
     J_w = E[v(s₀)] + mean of w ρ δ / (1 − γ)
 
-with their errors by episode.
+with their errors by source: two for each episode. The error of the products at step t has two forms:
+
+- from the weighted TD errors themselves, γᵗ W (δ − δ̄), where many episodes have weight;
+- from the TD errors of all episodes, γᵗ δ / √ESS_t, where few have: a single heavy episode shows no spread. This form
+  has the share few / ESS_t of the variance.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from average_dice.estimators._shared.ratio_fits import added_by_episode
 from average_dice.estimators.blend._critics import ScoredCritic
 from average_dice.estimators.importance.importance_sampling import by_decision_normalised
-from average_dice.problem import Episodes, Problem, Rows
+from average_dice.problem import Problem, Rows
 
 VALUES, PRODUCTS, RATIO = KINDS = ("values", "products", "ratio")
 
 
+FEW = 5.0  # effective episodes that do not show their own spread
+LEAST_ABOVE_ONE = 1e-3  # of ESS − 1, the degrees of freedom of the products at a step
+
+Sources = Float[np.ndarray, " source"]
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An estimate by values alone, or corrected by products or by the ratio, with its errors by episode.
+    """An estimate by values alone, or corrected by products or by the ratio, with its errors by source.
 
     `full`: corrected by products to the end of the log, or not corrected if there are no ratios.
     `unsettled`: the error of a critic that did not converge, which no episode explains.
@@ -31,7 +41,7 @@ class Candidate:
     kind: str
     full: bool
     value: float
-    errors: Episodes
+    errors: Sources
     unsettled: float
 
 
@@ -39,26 +49,46 @@ class Candidate:
 class Products:
     """W_t = ρ_{0:t} over its mean over episodes, on the rows; and the numbers of steps that it may correct."""
 
+    step: Int[np.ndarray, " transition"]
     weight: Rows  # γᵗ W_t
-    noise: Rows  # γᵗ / √ESS_t
+    own: Rows  # the root of the share of the variance that the weighted TD errors show
+    noise: Rows  # γᵗ √(1/ESS_t), with the root of the other share
     remaining: float  # the share of the weight after the last truncation
     reaches: list[int]  # numbers of steps: powers of 2, and the last step with weight
+    left: list[float]  # γʲ times the share of π's episodes that go on, after each of these numbers of steps
     stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
 
     @staticmethod
-    def of(problem: Problem) -> "Products":
-        """The products of a log."""
-        step = problem.dataset.step
+    def of(problem: Problem, few: float) -> "Products":
+        """The products of a log. `few`: effective episodes that do not show their own spread."""
+        data, step = problem.dataset, problem.dataset.step
         products = np.exp(by_decision_normalised(problem))
         reach = int(step[products > 0].max()) + 1
         discounted = problem.discount**step
-        squares, num_episodes = np.bincount(step, products**2), np.bincount(step)
-        noise = np.sqrt(squares / num_episodes)[step] / problem.dataset.num_episodes
+        sums, squares, num_episodes = np.bincount(step, products), np.bincount(step, products**2), np.bincount(step)
+        effective = np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)
+        share = np.minimum(1.0, few / np.maximum(effective, 1.0))
+        unbiased = np.maximum(effective, 1.0) / np.maximum(effective - 1.0, LEAST_ABOVE_ONE)  # as n/(n − 1)
+        noise = np.sqrt(share * unbiased * squares / num_episodes) / data.num_episodes
         reaches = [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]
-        last = (step == step.max()) & ~problem.dataset.terminated
-        remaining = float(problem.discount ** (step.max() + 1) * products[last].sum()) / problem.dataset.num_episodes
-        stage = np.searchsorted(reaches, step + 1)
-        return Products(discounted * products, discounted * noise, remaining, reaches, stage)
+        going_on = np.bincount(step, products * ~data.terminated) / data.num_episodes
+        last = step.max() + 1
+        return Products(
+            step,
+            discounted * products,
+            np.sqrt(1.0 - share)[step],
+            discounted * noise[step],
+            float(problem.discount**last * going_on[last - 1]),
+            reaches,
+            [float(problem.discount**one * going_on[one - 1]) for one in reaches],
+            np.searchsorted(reaches, step + 1),
+        )
+
+    def spread(self, td_error: Rows) -> Rows:
+        """γᵗ W (δ − δ̄) with δ̄ the weighted mean at the step, times the root of its share."""
+        sums, weights = np.bincount(self.step, self.weight * td_error), np.bincount(self.step, self.weight)
+        mean = np.divide(sums, weights, out=np.zeros(len(sums)), where=weights > 0)
+        return self.own * self.weight * (td_error - mean[self.step])
 
     def by_reach(self, values: Rows, group: Int[np.ndarray, " transition"], num_groups: int) -> np.ndarray:
         """Sums of the values of each group over the steps within each reach: [reach, group]."""
@@ -67,42 +97,46 @@ class Products:
         return np.cumsum(sums.reshape(num_stages, num_groups)[:-1], axis=0)
 
 
-def candidates_of(problem: Problem, critics: list[ScoredCritic], ratios: Sequence[Rows]) -> list[Candidate]:
+def candidates_of(
+    problem: Problem, critics: list[ScoredCritic], ratios: Sequence[Rows], few: float = FEW
+) -> list[Candidate]:
     """All candidates of all critics. `ratios`: the weights of rows by each ratio; without any, only the values."""
-    products = Products.of(problem) if ratios else None
+    products = Products.of(problem, few) if ratios else None
     return [candidate for critic in critics for candidate in _of_critic(problem, critic, ratios, products)]
 
 
 def _of_critic(
     problem: Problem, critic: ScoredCritic, ratios: Sequence[Rows], products: Products | None
 ) -> list[Candidate]:
-    num_episodes, discount = problem.dataset.num_episodes, problem.discount
+    num_episodes = problem.dataset.num_episodes
     direct = float(critic.start.mean())
-    starts = critic.start - direct
-    own = critic.error - critic.error.mean()
-    found = [Candidate(VALUES, products is None, direct, (starts + own) / num_episodes, critic.unsettled)]
+    starts = (critic.start - direct) / num_episodes
+    own = (critic.error - critic.error.mean()) / num_episodes
     if products is None:
-        return found
+        return [Candidate(VALUES, True, direct, starts + own, critic.unsettled)]
+    none = np.zeros(num_episodes)
+    found = [Candidate(VALUES, False, direct, np.append(starts + own, none), critic.unsettled)]
 
     one_group = np.zeros(len(critic.td_error), int)
     corrections = products.by_reach(products.weight * critic.td_error, one_group, 1)[:, 0] / num_episodes
-    scatter = products.by_reach(products.noise * critic.td_error, problem.episode_index, num_episodes)
-    for reach, correction, scattered in zip(products.reaches, corrections, scatter, strict=True):
-        errors = scattered + (starts + discount**reach * own) / num_episodes
-        full, left = reach == products.reaches[-1], discount**reach
-        found.append(Candidate(PRODUCTS, full, direct + float(correction), errors, left * critic.unsettled))
+    spread = products.by_reach(products.spread(critic.td_error), problem.episode_index, num_episodes) / num_episodes
+    noise = products.by_reach(products.noise * critic.td_error, problem.episode_index, num_episodes)
+    for place, left in enumerate(products.left):
+        errors = np.append(starts + left * own + spread[place], noise[place])
+        full = place == len(products.reaches) - 1
+        found.append(Candidate(PRODUCTS, full, direct + float(corrections[place]), errors, left * critic.unsettled))
 
     for weights in ratios:
         carried = added_by_episode(problem, weights * critic.td_error / problem.normaliser)
-        errors = (starts + carried - carried.mean() + products.remaining * own) / num_episodes
         value = direct + float(carried.mean())
+        errors = np.append(starts + (carried - carried.mean()) / num_episodes + products.remaining * own, none)
         found.append(Candidate(RATIO, False, value, errors, products.remaining * critic.unsettled))
     return found
 
 
 def errors_of(candidates: list[Candidate], num_critics: int) -> np.ndarray:
-    """Rows of errors: by episode, and one more source for each critic that did not converge."""
-    by_episode = np.array([candidate.errors for candidate in candidates])
+    """Rows of errors by source, and one more source for each critic that did not converge."""
+    by_source = np.array([candidate.errors for candidate in candidates])
     unsettled = np.array([candidate.unsettled for candidate in candidates]).reshape(num_critics, -1)
     own = np.einsum("cn,cd->cnd", unsettled, np.eye(num_critics)).reshape(len(candidates), num_critics)
-    return np.hstack([by_episode, own])
+    return np.hstack([by_source, own])

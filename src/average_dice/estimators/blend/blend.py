@@ -11,10 +11,10 @@ j = 0 is fitted Q evaluation, j = ∞ is weighted DR. There is one critic for ea
 random sets of features. No single estimate is best on every log: products have too much variance where π and μ differ,
 ridges add bias, critics extrapolate. The error of each is estimated from episodes:
 
-- the starts and the critic: v(s₀) + γʲ ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row. The
-  factor is γʲ because the ratios correct the first j steps.
-- the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective sample size of episodes at step t. The
-  size of δ is taken from all episodes: if one episode has all the weight, the weighted ones show no spread.
+- the starts and the critic: v(s₀) + γʲ p_j ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
+  The ratios correct the first j steps, and p_j is the share of π's episodes that go on after them.
+- the products: γᵗ W_t (δ_t − δ̄_t) summed over t < j. Where the effective sample size ESS_t of a step is a few episodes,
+  the weighted TD errors show too little spread: then γᵗ δ_t / √ESS_t, with the size of δ from all episodes.
 
 `mix` computes the weights. Its reference is the precision-weighted mean of the estimates that are corrected to the end
 of the log. The error that the blend reports for itself is in-sample, the least among many, and too small: use it for
@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from average_dice.errors import NotApplicable
 from average_dice.estimators.base import ADDED_LATER, Estimator, Prepared, PreparedClosedForm, prepared_once
-from average_dice.estimators.blend._candidates import KINDS, PRODUCTS, VALUES, Candidate, candidates_of, errors_of
+from average_dice.estimators.blend._candidates import FEW, KINDS, PRODUCTS, VALUES, Candidate, candidates_of, errors_of
 from average_dice.estimators.blend._critics import Critics, ScoredCritic
 from average_dice.estimators.blend._mixing_weights import Reference, mix
 from average_dice.estimators.blend._table_critics import TableCritics
@@ -63,6 +63,7 @@ class Blend(Estimator):
     If the TD errors of the first set depend on the step by more than `clock` standard errors, something unobserved
     depends on time: one more set of features then includes the step.
     `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.
+    `few`: with this many effective episodes or fewer, the error of products comes from the TD errors of all episodes.
     `tables`: whether tables with shrinkage are further candidates, as critics (of discrete actions) and as a ratio.
     None: where states repeat, and tables as critics where the log has most of π's actions in these states.
     Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
@@ -74,6 +75,7 @@ class Blend(Estimator):
     ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)  # from little bias to little variance, a decade apart
     ratio: Estimator = AverageDICE()
     overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
+    few: float = FEW  # 3 and 10 give similar errors (docs/recommended.md)
     clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
     tables: bool | None = field(default=None, metadata={ADDED_LATER: True})
 
@@ -128,7 +130,7 @@ class Blend(Estimator):
         `with_tables`: whether the last critics are tables.
         """
         weights = [one.weights for one in weightings if one.weights is not None]
-        candidates = candidates_of(problem, critics, weights)
+        candidates = candidates_of(problem, critics, weights, self.few)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
