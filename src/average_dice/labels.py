@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from average_dice.errors import SettingError
 from average_dice.problem import Problem, Rows, log_power
+from average_dice.step_sums import log_sums
 
 LabelRule = Callable[[Problem], Rows]  # → log product
 Completion = Callable[[Problem, Rows], Rows]  # (problem, log product) → log discount weight
@@ -43,8 +44,8 @@ def over_mean_at_step(problem: Problem, log_product: Rows) -> Rows:
     ended = data.terminated[data.starts + data.lengths - 1]
     end, last_product = data.lengths[ended], problem.final_log_product[ended]
 
-    running = _log_sums(log_product - uncensored[data.step], data.step, len(uncensored) + 1)
-    ending = _log_sums(last_product - uncensored[end - 1], end, len(uncensored) + 1)
+    running = log_sums(log_product - uncensored[data.step], data.step, len(uncensored) + 1)
+    ending = log_sums(last_product - uncensored[end - 1], end, len(uncensored) + 1)
     log_sum = np.logaddexp(running, np.logaddexp.accumulate(ending))
 
     log_mean = (log_sum - np.log(data.num_episodes))[data.step]
@@ -98,23 +99,14 @@ class HeldAtTruncation:
         log_weight = log_product + problem.log_ratio - problem.log_uncensored
         at_the_end = (data.step == horizon - 1) & ~data.terminated
         holding = data.step >= horizon - self.num_steps
-        inflow = log_power(problem.discount, horizon) + _log_sum(log_weight[at_the_end])
+        inflow = log_power(problem.discount, horizon) + log_sum(log_weight[at_the_end])
         with np.errstate(divide="ignore"):  # where γ = 1, only terminations leave the flow
-            outflow = _log_sum((log_weight + np.log(problem.flow))[holding])
+            outflow = log_sum((log_weight + np.log(problem.flow))[holding])
         factor = inflow - outflow if np.isfinite(inflow) else -np.inf
         held = np.where(holding, factor - problem.log_uncensored, -np.inf)
         return np.logaddexp(as_logged(problem, log_product), held)
 
 
-def _log_sum(logs: Float[np.ndarray, " item"]) -> float:
-    return float(_log_sums(logs, np.zeros(len(logs), np.int64), 1)[0])
-
-
-def _log_sums(logs: Float[np.ndarray, " item"], group: np.ndarray, num_groups: int) -> Float[np.ndarray, " group"]:
-    """log Σ exp of the items of each group; −∞ for a group without weight."""
-    highest = np.full(num_groups, -np.inf)
-    np.maximum.at(highest, group, logs)
-    shift = np.where(np.isfinite(highest), highest, 0.0)
-    sums = np.bincount(group, np.exp(logs - shift[group]), minlength=num_groups)
-    with np.errstate(divide="ignore"):
-        return np.log(sums) + shift
+def log_sum(logs: Float[np.ndarray, " item"]) -> float:
+    """log Σ exp."""
+    return float(log_sums(logs, np.zeros(len(logs), np.int64), 1)[0])

@@ -11,7 +11,7 @@ from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, Blend, DoublyRobust, Estimator, FittedQ, MarginalisedDoublyRobust
 from average_dice.estimators.blend._candidates import Candidate, candidates_of, errors_of
 from average_dice.estimators.blend._critics import ScoredCritic, step_dependence
-from average_dice.estimators.blend.blend import _reference
+from average_dice.estimators.blend.blend import reference_of
 from average_dice.estimators.blend.row_weights import evenly
 from average_dice.estimators.doubly_robust._td_errors import logged_values, td_errors
 from average_dice.testing.exact_mdps import early_termination, hidden_clock, random_mdp, sticky_chain, truncated
@@ -234,9 +234,9 @@ def test_the_dependence_on_the_step_by_hand():
 
 def test_the_reference_trusts_what_is_precise():
     errors = np.array([[0.1, 0.0], [0.0, 0.2], [0.0, 0.0]])
-    np.testing.assert_allclose(_reference(errors, np.array([True, True, False])), [0.8, 0.2, 0.0])
-    np.testing.assert_allclose(_reference(0 * errors, np.array([True, True, False])), [0.5, 0.5, 0.0])
-    least = _reference(np.array([[1.0], [0.0]]), np.array([True, True]))
+    np.testing.assert_allclose(reference_of(errors, np.array([True, True, False])), [0.8, 0.2, 0.0])
+    np.testing.assert_allclose(reference_of(0 * errors, np.array([True, True, False])), [0.5, 0.5, 0.0])
+    least = reference_of(np.array([[1.0], [0.0]]), np.array([True, True]))
     np.testing.assert_allclose(least, [1 / 10_001, 10_000 / 10_001])
 
 

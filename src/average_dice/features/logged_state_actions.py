@@ -82,10 +82,10 @@ class LoggedStateActions:
         number = num_features_within(problem, num_features, with_step=with_step)
 
         def make() -> LoggedStateActions:
-            likeness = likeness_of(problem)
-            features = _drawn(problem, number, generator_from(key), with_step=with_step)
-            features = features if likeness is None else replace(features, likeness=likeness.value)
-            return LoggedStateActions(problem, features, with_step, likeness, *_on_rows(problem, features, with_step))
+            likeness, features = designed(problem, number, key, with_step=with_step)
+            return LoggedStateActions(
+                problem, features, with_step, likeness, *features_of_rows(problem, features, with_step)
+            )
 
         name = (LoggedStateActions, number, key_name(key), with_step)
         return problem.once(name, make, of_reward=_chooses_likeness(problem))
@@ -184,7 +184,7 @@ def likeness_of(problem: Problem) -> Likeness | None:
             _bytes_of_actions(problem),
         )
         features = _drawn(problem, number, np.random.default_rng(LIKENESS_SEED), with_step=False)
-        logged, after, _ = _on_rows(problem, features, with_step=False)
+        logged, after, _ = features_of_rows(problem, features, with_step=False)
         return choose(problem, features, logged, after)
 
     return problem.once(Likeness, make)
@@ -193,6 +193,15 @@ def likeness_of(problem: Problem) -> Likeness | None:
 def _chooses_likeness(problem: Problem) -> bool:
     number = number_of_actions(problem)
     return number is not None and number > FEW_ACTIONS and problem.dataset.num_episodes > 1
+
+
+def designed(
+    problem: Problem, num_features: int, key: jax.Array, *, with_step: bool
+) -> tuple[Likeness | None, StateActionFeatures]:
+    """Features on the scale and with the bandwidth of this log, and the likeness of its actions."""
+    likeness = likeness_of(problem)
+    features = _drawn(problem, num_features, generator_from(key), with_step=with_step)
+    return likeness, features if likeness is None else replace(features, likeness=likeness.value)
 
 
 def _drawn(
@@ -209,14 +218,17 @@ def _drawn(
     )
 
 
-def _on_rows(
-    problem: Problem, features: StateActionFeatures, with_step: bool
+def features_of_rows(
+    problem: Problem, features: StateActionFeatures, with_step: bool, seed: int | tuple[int, int] = ACTIONS_SEED
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """φ(s, a), E_π[φ(s′, a)] (zero where the episode terminated) and E_π[φ(s₀, a)]."""
+    """φ(s, a), E_π[φ(s′, a)] (zero where the episode terminated) and E_π[φ(s₀, a)].
+
+    `seed`: of the continuous actions of π that are sampled.
+    """
     data = problem.dataset
 
     def mean(observations: np.ndarray, step: np.ndarray) -> np.ndarray:
-        return _mean_under_target(problem, features, observations, step if with_step else None)
+        return _mean_under_target(problem, features, observations, step if with_step else None, seed)
 
     inputs = _logged_inputs(problem, with_step)
     logged = np.empty((data.num_transitions, features.size))
@@ -242,12 +254,16 @@ def _with_step(inputs: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def _mean_under_target(
-    problem: Problem, features: StateActionFeatures, observations: np.ndarray, step: np.ndarray | None
+    problem: Problem,
+    features: StateActionFeatures,
+    observations: np.ndarray,
+    step: np.ndarray | None,
+    seed: int | tuple[int, int] = ACTIONS_SEED,
 ) -> Float[np.ndarray, "row feature"]:
     inputs = problem.dataset.encoding.encode(observations)
     inputs = inputs if step is None else _with_step(inputs, step)
     found = np.empty((len(inputs), features.size))
-    generator, some = np.random.default_rng(ACTIONS_SEED), memory.rows_at_once(ROWS_AT_ONCE)
+    generator, some = np.random.default_rng(seed), memory.rows_at_once(ROWS_AT_ONCE)
     for start in range(0, len(inputs), some):
         rows = slice(start, start + some)
         weighted = problem.target_actions(observations[rows], num_draws=NUM_ACTIONS_DRAWN, generator=generator)

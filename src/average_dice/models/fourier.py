@@ -67,11 +67,11 @@ class FourierFeatures(RatioModel):
 
         def features_and_sums(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             phi = features(regression.inputs[rows])
-            return phi, _sums(phi, regression.targets[rows], None if roots is None else roots[rows])
+            return phi, sums_of(phi, regression.targets[rows], None if roots is None else roots[rows])
 
         phis, sums = zip(*in_threads(features_and_sums, folds), strict=True)
-        ridge = _choose(self.ridges, list(sums), [len(rows) for rows in folds])
-        theta = _solve(np.sum(sums, axis=0), ridge * len(regression.targets))
+        ridge = choose_ridge(self.ridges, list(sums), [len(rows) for rows in folds])
+        theta = solve_ridge(np.sum(sums, axis=0), ridge * len(regression.targets))
         fitted = np.empty(len(regression.targets))
         for phi, rows in zip(phis, folds, strict=True):
             fitted[rows] = _apply(phi, theta)
@@ -118,7 +118,7 @@ class PreparedFourier(PreparedModel):
         sums[:-1, :-1] = gram.mean(resample)
         sums[:-1, -1] = right / resample.num_rows
         sums /= resample.of_rows(self.regression.unit_weights).mean()  # 1 on average on this resample, too
-        return _solve(sums, self.whole.diagnostics["ridge"])
+        return solve_ridge(sums, self.whole.diagnostics["ridge"])
 
     def _fitted(self, resample: Resample, rows: np.ndarray, theta: np.ndarray) -> Fitted:
         if resample.chosen is None:
@@ -142,7 +142,7 @@ def _folds(episode: np.ndarray, generator: np.random.Generator) -> list[np.ndarr
     return [np.flatnonzero(fold_of[episode] == fold) for fold in range(num_folds)]
 
 
-def _sums(phi: np.ndarray, targets: np.ndarray, roots: np.ndarray | None) -> np.ndarray:
+def sums_of(phi: np.ndarray, targets: np.ndarray, roots: np.ndarray | None) -> np.ndarray:
     """(Φ y)ᵀ(Φ y) in float64: ΦᵀΦ with Φᵀy as its last row and column, and yᵀy in the corner.
 
     `roots` of the weights of rows multiply both.
@@ -166,7 +166,7 @@ def _apply(phi: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int]) -> float:
+def choose_ridge(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int]) -> float:
     """The ridge with the least squared error on held-out episodes; the largest ridge if there is one episode."""
     if len(sums) == 1:
         return max(ridges)
@@ -176,14 +176,14 @@ def _choose(ridges: tuple[float, ...], sums: list[np.ndarray], sizes: list[int])
         held, held_size = sums[fold], sizes[fold]
         kept, left = total - held, size - held_size
         # With x = (θ, −1), the quadratic form xᵀ sums x of a fold is the squared error on its rows.
-        residuals = [np.append(_solve(kept, ridge * left), -1.0) for ridge in ridges]
+        residuals = [np.append(solve_ridge(kept, ridge * left), -1.0) for ridge in ridges]
         return [float(residual @ held @ residual) for residual in residuals]
 
     errors = np.sum(in_threads(errors_without, range(len(sums))), axis=0)
     return ridges[int(errors.argmin())]
 
 
-def _solve(sums: np.ndarray, penalty: float) -> np.ndarray:
+def solve_ridge(sums: np.ndarray, penalty: float) -> np.ndarray:
     """Ridge regression from its sums; the constant is not penalised."""
     gram = sums[:-1, :-1].copy()
     gram.flat[len(gram) + 1 :: len(gram) + 1] += penalty

@@ -134,7 +134,7 @@ class Blend(Estimator):
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))
-        reference = _reference(errors, full)
+        reference = reference_of(errors, full)
         first = Reference(reference, self.overlap)
         references = [first]
         if with_tables:
@@ -150,7 +150,7 @@ class Blend(Estimator):
                 "in_sample_error": found.standard_error,
                 "reference": float(reference @ values),
                 "reference_error": float(np.linalg.norm(reference @ errors)),
-                **_by_kind(candidates, found.weights),
+                **shares_by_kind([one.kind for one in candidates], full, values, found.weights),
                 **({"effective_episodes": problem.effective_episodes} if weightings else {}),
             },
             notes=notes,
@@ -218,14 +218,14 @@ def _tables_note(problem: Problem) -> Note:
     return Note(NoteCode.TABLES, f"states repeat ({number:,} different ones): tables are among the candidates")
 
 
-def _by_kind(candidates: list[Candidate], weights: np.ndarray) -> dict[str, float]:
+def shares_by_kind(kinds: Sequence[str], full: np.ndarray, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
     """The mean value of the candidates of each kind, and their share of the weight."""
-    means = {
-        f"by_{kind}": float(np.mean(of_kind))
-        for kind in KINDS
-        if (of_kind := [one.value for one in candidates if one.kind == kind and (one.full or kind != PRODUCTS)])
-    }
-    shares = {f"share_by_{kind}": float(weights[[one.kind == kind for one in candidates]].sum()) for kind in KINDS}
+    means, shares = {}, {}
+    for kind in KINDS:
+        of_kind = np.array([one == kind for one in kinds])
+        if (shown := of_kind & (full | (kind != PRODUCTS))).any():
+            means[f"by_{kind}"] = float(np.mean(values[shown]))
+        shares[f"share_by_{kind}"] = float(weights[of_kind].sum())
     return means | shares
 
 
@@ -235,7 +235,7 @@ def _least_shrunk(candidates: list[Candidate]) -> np.ndarray:
     return (np.arange(len(candidates)) == last).astype(np.float64)
 
 
-def _reference(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
+def reference_of(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
     """Weights of the fully corrected estimates, by precision: otherwise a noisy one could hide a bias."""
     variance = np.sum(errors**2, axis=1)
     least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may have an error of 0

@@ -1,0 +1,167 @@
+"""A problem whose log is read block by block: what all blocks share, and the problem of each block."""
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Int
+
+from average_dice.data import LoggedDataset
+from average_dice.data.columns import OPTIONAL, REQUIRED
+from average_dice.errors import NotApplicable
+from average_dice.problem import Problem
+from average_dice.step_sums import StepSums
+
+SAMPLE_ROWS = 50_000  # in the sample of episodes from which features are designed: more would change nothing
+
+
+class Blocks(Protocol):
+    """A log in blocks of whole episodes, the same ones in every pass."""
+
+    num_transitions: int
+    num_episodes: int
+
+    def __iter__(self) -> Iterator[LoggedDataset]: ...
+
+
+@dataclass(frozen=True)
+class RewardSums:
+    """The least and the largest reward, and the most losses, gains and rewards other than 0 of an episode."""
+
+    low: float
+    high: float
+    losses: int
+    gains: int
+    paid: int
+
+    @staticmethod
+    def of(problem: Problem) -> "RewardSums":
+        """Of a block."""
+        reward = problem.dataset.reward
+        most = [
+            int(problem.by_episode(found.astype(np.float64)).max()) for found in (reward < 0, reward > 0, reward != 0)
+        ]
+        return RewardSums(float(reward.min()), float(reward.max()), *most)
+
+    def merge(self, other: "RewardSums") -> "RewardSums":
+        """Of both blocks."""
+        most = (max(getattr(self, name), getattr(other, name)) for name in ("losses", "gains", "paid"))
+        return RewardSums(min(self.low, other.low), max(self.high, other.high), *most)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockedProblem:
+    """What is the value of `policy` at this discount, according to a log in blocks?
+
+    `sums` and `rewards` are those of the whole log. `sample` is the problem of some of its episodes, chosen at random;
+    of all of them if the log is small.
+    """
+
+    blocks: Blocks
+    policy: Any
+    discount: float
+    sums: StepSums
+    rewards: RewardSums
+    sample: Problem
+    no_ratio: str | None  # why there are no ratios
+    num_passes: list[int] = field(default_factory=lambda: [1])
+
+    @staticmethod
+    def of(blocks: Blocks, policy: Any, discount: float, *, seed: int = 0) -> "BlockedProblem":
+        """Reads the log once."""
+        wanted = _sampled(blocks, seed)
+        sums, rewards, no_ratio, kept = None, None, None, []
+        first = 0
+        for dataset in blocks:
+            problem = _of_block(dataset, policy, discount)
+            if no_ratio is None:
+                try:
+                    found = StepSums.of(problem)
+                except NotApplicable as reason:
+                    no_ratio = str(reason)
+            if no_ratio is not None:
+                found = StepSums.of(problem, with_products=False)
+            sums = found if sums is None else sums.merge(found)
+            paid = RewardSums.of(problem)
+            rewards = paid if rewards is None else rewards.merge(paid)
+            inside = wanted[(wanted >= first) & (wanted < first + dataset.num_episodes)] - first
+            if len(inside):
+                kept.append(dataset if len(inside) == dataset.num_episodes else dataset.select_episodes(inside))
+            first += dataset.num_episodes
+        assert sums is not None
+        assert rewards is not None
+        sample = _of_block(_joined(kept), policy, discount if sums.horizon > 1 else 0.0)
+        return BlockedProblem(blocks, sample.policy, sample.discount, sums, rewards, sample, no_ratio)
+
+    def __iter__(self) -> Iterator[tuple[int, Problem]]:
+        """One pass: the number of the first episode of each block, and its problem."""
+        self.num_passes[0] += 1
+        first = 0
+        for dataset in self.blocks:
+            problem = _of_block(dataset, self.policy, self.discount)
+            problem.__dict__["log_uncensored_at_step"] = self.sums.log_uncensored
+            yield first, problem
+            first += dataset.num_episodes
+
+    @property
+    def normaliser(self) -> float:
+        """See `Problem.normaliser`."""
+        return self.sample.normaliser
+
+    @property
+    def scale(self) -> float:
+        """See `Problem.scale`."""
+        return self.sums.num_transitions / self.sums.num_episodes * self.normaliser
+
+    @property
+    def is_truncated(self) -> bool:
+        """See `Problem.is_truncated`."""
+        return bool(self.sums.truncated.any())
+
+    @cached_property
+    def value_bounds(self) -> tuple[float, float]:
+        """See `Problem.value_bounds`."""
+        one = self.rewards
+        if not self.sums.terminated.any():
+            return one.low, one.high
+        low, high = min(one.low, 0.0), max(one.high, 0.0)
+        if self.discount == 1:
+            return one.losses * low, one.gains * high
+        pays_once = not self.is_truncated and one.paid <= 1
+        return (self.normaliser * low, self.normaliser * high) if pays_once else (low, high)
+
+
+def _of_block(dataset: LoggedDataset, policy: Any, discount: float) -> Problem:
+    """The discount stays, even if all episodes of the block have one step."""
+    problem = Problem(dataset, policy, discount)
+    object.__setattr__(problem, "discount", discount)
+    return problem
+
+
+def _joined(parts: list[LoggedDataset]) -> LoggedDataset:
+    """The episodes of all parts, which are sorted and checked already, numbered from 0."""
+    if len(parts) == 1:
+        return parts[0]
+    found, first = copy(parts[0]), parts[0]
+    for name in (*REQUIRED, *OPTIONAL):
+        if getattr(first, name) is not None:
+            object.__setattr__(found, name, np.concatenate([getattr(one, name) for one in parts]))
+    lengths = np.concatenate([one.lengths for one in parts])
+    object.__setattr__(found, "episode", np.repeat(np.arange(len(lengths)), lengths))
+    extra = {name: np.concatenate([one.extra[name] for one in parts]) for name in first.extra}
+    object.__setattr__(found, "extra", extra)
+    for name in ("is_one_step", "starts", "lengths", "looks_categorical", "sha256"):
+        found.__dict__.pop(name, None)
+    return found
+
+
+def _sampled(blocks: Blocks, seed: int) -> Int[np.ndarray, " episode"]:
+    """The numbers of the episodes of the sample, in order."""
+    number = blocks.num_episodes
+    if blocks.num_transitions <= SAMPLE_ROWS:
+        return np.arange(number)
+    some = max(2, round(SAMPLE_ROWS * number / blocks.num_transitions))
+    return np.sort(np.random.default_rng((seed, 11)).choice(number, min(some, number), replace=False))
