@@ -75,7 +75,7 @@ class Claims(Analysis):
     """A table of the paper's claims, each judged by the stored results."""
 
     name = "claims"
-    description = "Judges the paper's claims by the results of main, robustness and ablation. Runs nothing."
+    description = "Judges the paper's claims, as printed and as released, by the results in the folder. Runs nothing."
 
     def summary(self, directory: Path) -> Summary:
         claims = judge_claims(directory)
