@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -79,6 +79,12 @@ fuzz: $(VENV)/dev            ## feed 10,000 random and mutated files to every re
 
 estimated-behaviour: $(VENV)/dev            ## compute the tables of docs/estimated_behaviour.md (hours; continues after an interruption)
 	$(BIN)/python tools/estimated_behaviour.py
+
+released-study: $(VENV)/dev            ## compute the first table of docs/paper.md (a quarter of an hour; continues after an interruption)
+	$(BIN)/python tools/released_study.py
+
+boundary: $(VENV)/dev            ## compute the figure and the second table of docs/paper.md (minutes; continues after an interruption)
+	$(BIN)/python tools/boundary.py
 
 steps: $(VENV)/dev            ## compute the table of docs/recommended.md (minutes)
 	$(BIN)/python tools/steps.py

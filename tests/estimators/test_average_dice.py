@@ -33,6 +33,7 @@ from average_dice.testing.exact_mdps import (
     tiny,
     truncated,
 )
+from average_dice.testing.released_limit import released_limit
 from test_problem import log_of
 
 KEY = jax.random.key(0)
@@ -65,26 +66,21 @@ def test_without_noise_flow_normalisation_is_exact(mdp):
     assert fit.value == pytest.approx(mdp.flow_normalised_value, rel=1e-12)
 
 
-def limit_of_suffix(mdp: ExactMDP) -> np.ndarray:
-    """What the released label tends to: E[ρ_{t−1} ⋯ ρ_{H−1} | s_t] = E[ρ_{t−1} | s_t]: t − 1 steps of μ, one of π."""
-    visits = mdp.visits(mdp.behaviour, mdp.truncation)
-    moved = np.vstack([visits[0], visits[:-1] @ mdp.step_matrix(mdp.target)])
-    return (1 - mdp.discount) * mdp.discount ** np.arange(mdp.truncation) @ moved
+@pytest.mark.parametrize("mdp", [TINY, SHORT_CHAIN], ids=lambda mdp: mdp.name)
+def test_the_released_label_tends_to_its_limit_and_not_to_the_ratio(mdp):
+    """On logs without noise, with terminations and without."""
+    limit = released_limit(mdp)
+    fit = replace(ad.AverageDICE.released(), model=Table()).fit(every(mdp), key=KEY)
+    np.testing.assert_allclose(fit.ratio(states(mdp)), limit.ratio, rtol=1e-12)
+    assert fit.value == pytest.approx(limit.value, rel=1e-12)
+    assert np.abs(limit.ratio / mdp.ratio_to_truncation - 1).max() > 0.1
 
 
-def test_the_sticky_chain_separates_prefix_from_suffix():
-    mdp, problem = SHORT_CHAIN, every(SHORT_CHAIN)
-    fit = replace(ad.AverageDICE.released(), model=Table()).fit(problem, key=KEY)
-    wrong = limit_of_suffix(mdp) / mdp.logged
-    np.testing.assert_allclose(fit.ratio(states(mdp)), wrong, rtol=1e-12)
-    assert np.abs(wrong / mdp.ratio_to_truncation - 1).max() > 0.1
-
-
-def test_what_the_suffix_tends_to_on_the_whole_sticky_chain():
+def test_what_the_released_label_tends_to_on_the_whole_sticky_chain():
     mdp = sticky_chain()
-    wrong = limit_of_suffix(mdp)
-    np.testing.assert_allclose(wrong / mdp.logged, [1.00, 0.81], atol=0.005)
-    assert mdp.value_of(wrong) == pytest.approx(0.32, abs=0.005)
+    limit = released_limit(mdp)
+    np.testing.assert_allclose(limit.ratio, [1.00, 0.81], atol=0.005)
+    assert limit.value == pytest.approx(0.32, abs=0.005)
     right = ad.AverageDICE.tabular().fit(mdp.problem(4000, seed=0), key=KEY).value
     assert abs(right - mdp.flow_normalised_value) < 0.06
 

@@ -23,11 +23,17 @@ from average_dice.experiments.claims import (
     others_below_td,
     sr_dice_comparable,
 )
-from average_dice.experiments.main import MAIN, MainPlan
+from average_dice.experiments.main import MAIN, MainPlan, ReleasedPlan
+from average_dice.experiments.registry import EXPERIMENTS
 from average_dice.experiments.robustness import RobustnessPlan
 from average_dice.notes import NoteCode
 from average_dice.tasks import TASKS
-from made_up import PAPER, PLANS, as_the_paper_says, fill
+from made_up import METHODS, PAPER, PLANS, STEPS, as_the_paper_says, fill
+
+WITH_RELEASED = {
+    "estimators": (*METHODS, "average-dice-released"),
+    "steps": {**STEPS, "average-dice-released": 100},
+}
 
 
 def the_opposite(job, method):
@@ -53,8 +59,9 @@ def test_each_claim_is_judged_by_the_numbers(tmp_path, error, quick, verdict):
     paths = CLAIMS_ANALYSIS.summary(tmp_path).write(tmp_path)
     assert [path.name for path in paths] == ["claims.md", "claims.json"]
     text = paths[0].read_text()
-    assert text.count(f"| {verdict} |") == 8
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} == {5}  # the bars of |J| are escaped
+    assert text.startswith("| claim of the paper | as printed | as released | evidence | explanation |\n")
+    assert text.count(f"| {verdict} | {NOT_RUN} |") == 8
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} == {6}  # the bars of |J| are escaped
     assert [one["claim"] for one in json.loads(paths[1].read_text())] == [one.claim for one in claims]
 
 
@@ -210,3 +217,48 @@ def test_claims_without_results_are_not_judged(tmp_path):
         judge_claims(tmp_path)
     fill(tmp_path, "main", as_the_paper_says)
     assert [claim.verdict for claim in judge_claims(tmp_path)][5:] == [NOT_RUN] * 3
+
+
+def test_the_released_method_is_judged_by_the_same_rules_on_its_own_logs(tmp_path):
+    """The printed method is the worst on the logs of main, the released one the best on logs as released."""
+    fill(tmp_path, "main", the_opposite, "td")
+    assert {claim.as_released for claim in judge_claims(tmp_path)} == {NOT_RUN}
+    assert "main has no results of average-dice-released" in judge_claims(tmp_path)[0].released_evidence
+
+    def error(job, method):
+        if method.estimator == "average-dice-released":
+            return 0.1
+        return 5.0 if method.estimator == PAPER else as_the_paper_says(job, method)
+
+    plan = ReleasedPlan(tuple(TASKS), logs=3, trained_logs=3, seeds=1, every=50, **WITH_RELEASED)
+    fill(tmp_path, "released", error, "average-dice-released", plan=plan)
+    claims = judge_claims(tmp_path)
+    assert [claim.verdict for claim in claims[:5]] == [FAILS] * 5
+    assert [claim.as_released for claim in claims] == [HOLDS] * 5 + [NOT_RUN] * 3
+    assert "smallest error on 7 of 7 tasks: CartPole-v1 average-dice-released" in claims[0].released_evidence
+    assert PAPER not in claims[0].released_evidence
+    assert claims[0].released_evidence.endswith("(3 logs, 1 seed) on logs as released")
+    assert PAPER in claims[2].evidence
+    assert f"{claims[0].evidence}; as released: {claims[0].released_evidence}" in claims[0].line
+
+
+def test_without_logs_as_released_the_released_method_is_judged_on_those_of_main(tmp_path):
+    plan = replace(PLANS["main"], **WITH_RELEASED)
+    fill(
+        tmp_path,
+        "main",
+        lambda job, method: 1.5 if "released" in method.estimator else as_the_paper_says(job, method),
+        plan=plan,
+    )
+    first = judge_claims(tmp_path)[0]
+    assert (first.verdict, first.as_released) == (HOLDS, FAILS)
+    assert first.released_evidence.endswith("(3 logs, 1 seed)")
+
+
+def test_an_incomplete_run_on_logs_as_released_is_not_judged(tmp_path):
+    plan = ReleasedPlan(tuple(TASKS), logs=2, trained_logs=2, seeds=1, every=50, **WITH_RELEASED)
+    fill(tmp_path, "released", as_the_paper_says, plan=plan)
+    EXPERIMENTS["released"].store(tmp_path, replace(plan, logs=3, trained_logs=3), {})
+    first = judge_claims(tmp_path)[0]
+    assert (first.verdict, first.as_released) == (NOT_RUN, NOT_RUN)
+    assert first.released_evidence == "incomplete: 63 of 189 runs are missing"

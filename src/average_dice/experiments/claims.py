@@ -5,6 +5,8 @@ fifth of training or in its last 1,000 steps: a value that oscillates is right a
 below a thousandth of |J| counts as a thousandth. "Comparable" means within a factor of 2. The average reward is not
 compared: if every reward is 1, it is right by accident. A claim is judged when its experiment is complete. It is open
 if it holds for the training lengths used here but not for equal lengths, or the other way round.
+
+Each claim is judged twice: of the method as printed, and of the method as the authors released it.
 """
 
 import json
@@ -18,8 +20,8 @@ import numpy as np
 from average_dice.errors import SettingError
 from average_dice.experiments.ablation import ABLATION, mass_weight
 from average_dice.experiments.base import Analysis, Experiment, Summary
-from average_dice.experiments.jobs import DISCOUNT, PAPER, Row
-from average_dice.experiments.main import MAIN
+from average_dice.experiments.jobs import DISCOUNT, PAPER, RELEASED_METHOD, Row
+from average_dice.experiments.main import MAIN, RELEASED
 from average_dice.experiments.robustness import ROBUSTNESS
 from average_dice.experiments.summaries import (
     END,
@@ -42,17 +44,28 @@ LEARNT = 0.5  # a value is learnt if its error is below this share of |J|, the e
 
 HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "is open", "not run"
 NOT_ALL = "some of the results that it needs are missing"
-_HEADINGS = ("claim of the paper", "here it", "evidence", "explanation")
+_HEADINGS = ("claim of the paper", "as printed", "as released", "evidence", "explanation")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, the verdict on it, the numbers, and our explanation unless it holds."""
+    """A claim of the paper, the verdict on it, the numbers, and our explanation unless it holds.
+
+    `verdict` is of the method as printed, `as_released` of what the authors released, with its own numbers.
+    """
 
     claim: str
     verdict: str
     evidence: str
     explanation: str
+    as_released: str = NOT_RUN
+    released_evidence: str = ""
+
+    @property
+    def line(self) -> tuple[str, str, str, str, str]:
+        """As in the table."""
+        released = "" if self.as_released == NOT_RUN else f"; as released: {self.released_evidence}"
+        return self.claim, self.verdict, self.as_released, self.evidence + released, self.explanation
 
 
 Judgement = tuple[str, str]  # the verdict and the evidence
@@ -62,11 +75,11 @@ class Claims(Analysis):
     """A table of the paper's claims, each judged by the stored results."""
 
     name = "claims"
-    description = "Judges the paper's claims by the results of main, robustness and ablation. Runs nothing."
+    description = "Judges the paper's claims, as printed and as released, by the results in the folder. Runs nothing."
 
     def summary(self, directory: Path) -> Summary:
-        found = [asdict(claim) for claim in judge_claims(directory)]
-        lines = [tuple(claim.values()) for claim in found]
+        claims = judge_claims(directory)
+        found, lines = [asdict(claim) for claim in claims], [claim.line for claim in claims]
         return Summary(
             terminal_table("Claims of the paper", _HEADINGS, lines),
             {
@@ -78,21 +91,40 @@ class Claims(Analysis):
 
 def judge_claims(directory: Path) -> list[Claim]:
     """Every claim, by the results in the folder."""
-    rows = {one.name: one.results(directory) for one in (MAIN, ROBUSTNESS, ABLATION)}
+    rows = {one.name: one.results(directory) for one in (MAIN, ROBUSTNESS, ABLATION, RELEASED)}
     if not any(rows.values()):
         raise SettingError(f"{directory}: no results. Run main, robustness and ablation first.")
     claims = []
     for text, experiment, judgement, explanation in CLAIMS:
-        found = rows[experiment.name]
-        if why := _incomplete(directory, experiment, found):
-            claims.append(Claim(text, NOT_RUN, why, ""))
-            continue
-        verdict, evidence = judgement(found)
-        if verdict != NOT_RUN:
-            rivals = (*COMPARED, *OTHER_RATIOS) if experiment is MAIN else ()
-            evidence = f"{evidence} ({_size(found, (PAPER, *rivals))})"
-        claims.append(Claim(text, verdict, evidence, explanation if verdict in (FAILS, OPEN) else ""))
+        verdict, evidence = _judged_by(directory, experiment, rows[experiment.name], judgement)
+        # The released code has logs of its own, too. Without results on them, the logs of the experiment serve.
+        source = RELEASED if experiment is MAIN and rows[RELEASED.name] else experiment
+        released = _judged_by(directory, source, rows[source.name], judgement, RELEASED_METHOD)
+        claims.append(
+            Claim(text, verdict, evidence, explanation if verdict in (FAILS, OPEN) else "", released[0], released[1])
+        )
     return claims
+
+
+def _judged_by(
+    directory: Path, experiment: Experiment[Any], rows: list[Row], judgement: "Judge", method: str = PAPER
+) -> Judgement:
+    """The verdict on a method: its rows take the place of those of the paper's method, so the same rules apply."""
+    if why := _incomplete(directory, experiment, rows):
+        return NOT_RUN, why
+    if method != PAPER:
+        if not any(row["estimator"] == method for row in rows):
+            return NOT_RUN, f"{experiment.name} has no results of {method}"
+        others = [row for row in rows if row["estimator"] != PAPER]
+        rows = [{**row, "estimator": PAPER} if row["estimator"] == method else row for row in others]
+    verdict, evidence = judgement(rows)
+    if verdict == NOT_RUN:
+        return verdict, evidence
+    rivals = (*COMPARED, *OTHER_RATIOS) if experiment in (MAIN, RELEASED) else ()
+    evidence = f"{evidence} ({_size(rows, (PAPER, *rivals))})"
+    if method != PAPER:
+        evidence = evidence.replace(PAPER, method) + (" on logs as released" if experiment is RELEASED else "")
+    return verdict, evidence
 
 
 def _incomplete(directory: Path, experiment: Experiment[Any], rows: Sequence[Row]) -> str:

@@ -10,6 +10,7 @@ from average_dice.tasks import DISCOUNTS, TRANSITIONS, Task
 
 DISCOUNT = 0.95  # of the main experiment, as in the paper
 PAPER = "average-dice-paper"  # the method that the paper proposes
+RELEASED_METHOD = "average-dice-released"  # what the authors' released code computes
 AXES = ("discount", "transitions", "max_steps", "noise")
 
 Row = dict[str, Any]  # what is stored of one fit; `store.SCHEMA` has the columns
