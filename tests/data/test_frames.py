@@ -114,6 +114,7 @@ def test_what_was_understood_is_a_table() -> None:
     assert found["step"][1:4] == ("day", "integers", "1 to 3")
     assert found["terminated"][1:4] == ("discharged", "flags", "2 true")
     assert found["next_observation"][1:3] == ("–", "the next row")
+    assert found["extra"][1] == "cost"
     assert clinic(metadata={"site": "A"}).metadata["site"] == "A"
 
 

@@ -75,12 +75,13 @@ def log_of_table(
                 )
     if roles.action_mask is not None:
         found["action_mask"] = mask_of(roles.action_mask, columns, kept, understood)
+    extra = _extra(roles, columns, kept, understood)  # before what was understood is written down
     return LoggedDataset.from_columns(
         found,
         {**(metadata or {}), **understood.to_metadata()},
         categorical=seen.categorical,
         names=Names(seen.names, action_names, dict(seen.categories)),
-        extra=_extra(roles, columns, kept, understood),
+        extra=extra,
     )
 
 
