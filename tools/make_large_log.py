@@ -3,9 +3,10 @@
     python tools/make_large_log.py 4_000_000 large [--seed 0] [--part 1_000_000] [--unsorted]
 
 The folder `large` then holds `log/part-00000.parquet`, …, and the policies `target.safetensors` and
-`behaviour.safetensors`. A state of 17 numbers follows s' = A s + B[a] + noise; six actions are drawn from a softmax that
-is linear in the state; the reward depends on both. An episode has 100 steps, but terminates when the first number of the
-state leaves (−4, 4), which one in five does. The last episode is truncated so that the log has the rows asked for.
+`behaviour.safetensors`. A state of 17 numbers follows s' = A s + B[a] + noise; six actions are drawn from a softmax
+that is linear in the state; the reward depends on both. An episode has 100 steps, but terminates when the first number
+of the state leaves (−4, 4), which happens in about one of five. The last episode is truncated so that the log has the
+rows asked for.
 
 Episodes are simulated some thousand at a time, and each such batch has a seed of its own: the memory does not depend on
 the number of rows, and a longer log of the same seed starts with the shorter one (up to its last episode).
