@@ -40,7 +40,7 @@ def declarations(
     action_features: Any,
     behaviour_estimated: bool,
 ) -> dict[str, Any]:
-    """What the files declare together, as arguments of `LoggedDataset.from_columns`. What the user gives comes first."""
+    """What the files declare together, for `LoggedDataset.from_columns`. What the user gives comes first."""
     names = _agreed("names", [part.get(NAMES) for part in parts], files)
     given = {"categorical": _numbers(categorical, names), "action_features": action_features}
     declared = {
