@@ -98,10 +98,7 @@ def _read_logs(
         columns = _joined([columns for columns, _ in parts], files, (*REQUIRED, *OPTIONAL))
         others = _joined([columns for columns, _ in parts], files, (*extra, EPISODE_NAME))
         if absent := [name for name in extra if others[name] is None]:
-            known = dict.fromkeys(name for path in files for name in _column_names(path))
-            meant = did_you_mean(absent[0], known)
-            listed = f" The columns are {', '.join(known)}." if known else " Check the name."
-            raise DatasetError(f"no column {', '.join(absent)}.{meant}{listed}")
+            raise no_such_columns(absent, [name for path in files for name in _column_names(path)])
         return LoggedDataset.from_columns(
             columns,
             joined_metadata([metadata for _, metadata in parts]),
@@ -132,6 +129,13 @@ def _read_tables(files: Sequence[Path], mapped: Mapped) -> LoggedDataset:
         if declared is not None and not mapped.categorical:
             log = replace(log, categorical=as_categorical(declared))
     return log
+
+
+def no_such_columns(absent: Sequence[str], known: Sequence[str]) -> DatasetError:
+    """The error for extra columns that no file has."""
+    known = list(dict.fromkeys(known))
+    listed = f" The columns are {', '.join(known)}." if known else " Check the name."
+    return DatasetError(f"no column {', '.join(absent)}.{did_you_mean(absent[0], known)}{listed}")
 
 
 def in_files(error: DatasetError, paths: Sequence[str | Path]) -> DatasetError:
@@ -242,6 +246,16 @@ READERS: dict[str, Reader] = {
 WRITERS: dict[str, Callable[[LoggedDataset, Path], None]] = {".parquet": write_parquet_log, ".npz": _write_npz}
 
 
+def missing_in(name: str, paths: Sequence[str]) -> DatasetError:
+    """The error for a column that only some files have."""
+    return DatasetError(f"{name} is missing in {', '.join(paths)} but not in the other files. Add it there.")
+
+
+def different_types(name: str) -> DatasetError:
+    """The error for a column that holds integers in one file and floats in another, for example."""
+    return DatasetError(f"{name} has different types in different files. Convert it to one type.")
+
+
 def _joined(parts: list[Raw], paths: Sequence[str | Path], names: Sequence[str]) -> Raw:
     if len(parts) == 1:
         return {name: parts[0].get(name) for name in names}
@@ -250,12 +264,12 @@ def _joined(parts: list[Raw], paths: Sequence[str | Path], names: Sequence[str])
         values: list[Any] = [part.get(name) for part in parts]
         absent = [str(path) for path, value in zip(paths, values, strict=True) if value is None]
         if absent and len(absent) < len(parts):
-            raise DatasetError(f"{name} is missing in {', '.join(absent)} but not in the other files. Add it there.")
+            raise missing_in(name, absent)
         if absent:
             joined[name] = None
         elif all(isinstance(value, np.ndarray) and value.shape[1:] == values[0].shape[1:] for value in values):
             if len({value.dtype.kind for value in values}) > 1:
-                raise DatasetError(f"{name} has different types in different files. Convert it to one type.")
+                raise different_types(name)
             joined[name] = np.concatenate(values)
         else:  # lists of different lengths: `as_columns` names the row
             joined[name] = [row for value in values for row in (value if isinstance(value, list) else value.tolist())]
