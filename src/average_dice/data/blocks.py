@@ -25,7 +25,7 @@ from average_dice.data.names import Names
 from average_dice.data.parquet import from_arrow, null_problem
 from average_dice.data.parts import Parts, check_widths, open_parts
 from average_dice.data.stored import declarations, joined_metadata
-from average_dice.data.survey import BlockEnds, cut, in_order, surveyed
+from average_dice.data.survey import BlockEnds, divided, in_order, surveyed
 from average_dice.errors import DatasetError, SettingError
 from average_dice.memory import FEWEST_ROWS, limit, limited
 
@@ -210,7 +210,7 @@ class _Reader:
     declared: Mapping[str, Any]
 
     def __call__(self) -> Iterator[LoggedDataset]:
-        for table, paths in cut(self.parts, self.ends):
+        for table, paths in divided(self.parts, self.ends):
             try:
                 block = self._block(table)
             except DatasetError as error:

@@ -167,7 +167,7 @@ class BlockEnds:
         self._pending = self._pending[num_episodes:]
 
 
-def cut(parts: Parts, ends: tuple[int, ...]) -> Iterator[tuple[pa.Table, list[Path]]]:
+def divided(parts: Parts, ends: tuple[int, ...]) -> Iterator[tuple[pa.Table, list[Path]]]:
     """The rows of each block, and the files that they come from."""
     held: list[tuple[Path, pa.RecordBatch]] = []
     row, left = 0, list(reversed(ends))
