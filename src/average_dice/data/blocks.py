@@ -22,7 +22,7 @@ from average_dice.data.estimated import EstimatedBehaviour
 from average_dice.data.external_sort import sorted_copy
 from average_dice.data.files import in_files
 from average_dice.data.names import Names
-from average_dice.data.parquet import from_arrow, null_problem
+from average_dice.data.parquet import from_arrow
 from average_dice.data.parts import Parts, check_widths, open_parts
 from average_dice.data.stored import declarations, joined_metadata
 from average_dice.data.survey import BlockEnds, divided, in_order, surveyed
@@ -219,9 +219,6 @@ class _Reader:
 
     def _block(self, table: pa.Table) -> LoggedDataset:
         raw = {name: from_arrow(name, table) for name in table.column_names}
-        if absent := [name for name, values in raw.items() if values is None]:  # but known in the first row
-            column = pa.concat_arrays(table.column(absent[0]).chunks)
-            raise DatasetError(null_problem(absent[0], table, column))
         extra = {name: raw.pop(name) for name in self.parts.extra}
         block = LoggedDataset.from_columns(raw, extra=extra, **self.declared)
         check_widths(vars(block), self.parts.widths)

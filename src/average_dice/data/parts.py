@@ -93,11 +93,13 @@ class Parts:
         return sha256(json.dumps([self.state, str(self.schema)]).encode()).hexdigest()[:16]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[Path, pa.RecordBatch]]:
-        """All rows, or these columns of them, in small batches with the file that they come from."""
+        """All rows, or these columns of them, in small batches with the file that they come from. Nothing is null."""
         for path, groups in self.segments:
             self._check_unchanged(path)
             for batch in read_groups(path, groups, names or self.schema.names, self._rows_at_once):
-                yield path, self._converted(batch)
+                converted = self._converted(batch)
+                _check_null(path, converted)
+                yield path, converted
 
     @property
     def _rows_at_once(self) -> int:
@@ -112,6 +114,12 @@ class Parts:
     def _check_unchanged(self, path: Path) -> None:
         if state_of(path) not in self.state:
             raise DatasetError(f"{path}: the file was changed or removed while the log was read. Open the log again.")
+
+
+def _check_null(path: Path, batch: pa.RecordBatch) -> None:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if column.null_count:
+            raise DatasetError(f"{path}: {null_problem(name, pa.Table.from_batches([batch]), column)}")
 
 
 def read_groups(path: Path, groups: Sequence[int], names: Sequence[str], num_rows: int) -> Iterator[pa.RecordBatch]:

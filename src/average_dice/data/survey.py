@@ -87,10 +87,7 @@ def surveyed(parts: Parts, rows: int) -> Survey:
     for path, batch in parts.batches(names):
         table = pa.Table.from_batches([batch])
         episode, _ = _keys(path, batch)
-        try:
-            values = {name: from_arrow(name, table) for name in names[2:]}
-        except DatasetError as error:
-            raise in_files(error, [path]) from None
+        values = {name: from_arrow(name, table) for name in names[2:]}
         changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
         if previous is not None and previous != episode[0]:
             changes = np.append(0, changes)
