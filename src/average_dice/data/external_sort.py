@@ -64,6 +64,7 @@ def _sort(parts: Parts, path: Path) -> None:
     }
     try:
         with written_whole(path) as temporary, duckdb.connect(config=config) as connection:
+            connection.execute("SET enable_progress_bar = false")  # it would write to standard output
             rows = pa.RecordBatchReader.from_batches(parts.schema, _caught(parts, problems))
             connection.register("log", rows)
             target = str(temporary).replace("'", "''")

@@ -179,8 +179,8 @@ def _header(path: Path, extra: Sequence[str]) -> Header:
         check_repeated([name for name in schema.names if name in names])
         if missing := [name for name in REQUIRED if name not in names]:
             raise DatasetError(
-                f"missing column: {', '.join(missing)}. A log needs {', '.join(REQUIRED)}. A table with your own "
-                "columns is read in blocks after average-dice convert."
+                f"missing column: {', '.join(missing)}. A log needs {', '.join(REQUIRED)}. {IN_MEMORY}, which can map "
+                "columns of your own, or convert it first: average-dice convert."
             )
         declared, metadata = declared_in(schema)
     except DatasetError as error:
