@@ -26,6 +26,7 @@ GROUPS = {
     "minari": (PROJECT["optional-dependencies"]["minari"], ("dev.txt", "adapters.txt")),
     "train": (PROJECT["optional-dependencies"]["train"], ("core.txt", "dev.txt", "train.txt")),
     "estimate": (PROJECT["optional-dependencies"]["estimate"], ("core.txt", "dev.txt")),
+    "large": (PROJECT["optional-dependencies"]["large"], ("dev.txt",)),
     "ray": (PROJECT["optional-dependencies"]["ray"], ("core.txt", "dev.txt", "ray.txt")),
 }
 

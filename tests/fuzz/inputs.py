@@ -166,6 +166,9 @@ TARGETS: dict[str, Target] = {
     "policy, rules": Target(".json", _probabilities, lambda: [RULES]),
     "policy, table": Target(".csv", _probabilities, lambda: [TABLE]),
     "log, Parquet": Target(".parquet", ad.read_dataset, lambda: _log_files(".parquet")),
+    "log, Parquet in blocks": Target(
+        ".parquet", lambda path: list(ad.data.LogBlocks.open(path, rows=3)), lambda: _log_files(".parquet")
+    ),
     "log, NumPy": Target(".npz", ad.read_dataset, lambda: _log_files(".npz")),
     "policy, safetensors": Target(".safetensors", ad.load_policy, _policy_files),
     "action features, CSV": Target(".csv", read_action_features, lambda: [b"a,b\n1,2\n3,4\n", b"1;2\n"]),

@@ -1,6 +1,7 @@
 """Logged episodes: the dataset, its validation, its encoding, and its files."""
 
 from average_dice.data.action_features import read_action_features
+from average_dice.data.blocks import LogBlocks
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.encoding import Encoding
 from average_dice.data.estimated import EstimatedBehaviour
@@ -11,6 +12,7 @@ from average_dice.data.tables import from_dataframe
 __all__ = [
     "Encoding",
     "EstimatedBehaviour",
+    "LogBlocks",
     "LoggedDataset",
     "check_suffix",
     "from_d3rlpy",

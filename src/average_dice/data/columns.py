@@ -41,7 +41,7 @@ def as_columns(raw: Mapping[str, Any]) -> Columns:
     if rows["episode"] == 0:
         raise DatasetError("the log is empty: it has no transition. Check how it was written.")
 
-    columns = {name: _integers(name, given[name]) for name in ("episode", "step")}
+    columns = {name: as_integers(name, given[name]) for name in ("episode", "step")}
 
     def place(row: int) -> str:
         return f"episode {columns['episode'][row]}, step {columns['step'][row]}"
@@ -82,7 +82,8 @@ def _array(name: str, values: Any) -> np.ndarray:
         raise DatasetError(f"{name} has rows of different shapes. Give one number in every row.") from None
 
 
-def _integers(name: str, values: Any) -> np.ndarray:
+def as_integers(name: str, values: Any) -> np.ndarray:
+    """A column of integers, as int64."""
     array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise DatasetError(
@@ -126,7 +127,7 @@ def _actions(values: Any, place: Any) -> np.ndarray:
     """Integers are discrete actions; floats, single or in lists, are continuous ones."""
     array = _rectangle("action", values, place)
     if array.dtype.kind in "iub" and (array.ndim == 1 or array.shape[1:] == (1,)):
-        return _integers("action", array.reshape(-1).astype(array.dtype if array.dtype.kind != "b" else np.int64))
+        return as_integers("action", array.reshape(-1).astype(array.dtype if array.dtype.kind != "b" else np.int64))
     if array.dtype.kind != "f" or array.ndim not in (1, 2) or 0 in array.shape:
         raise DatasetError(
             f"action must be one integer per row (discrete) or one list of floats per row (continuous), "
@@ -157,12 +158,15 @@ def _rectangle(name: str, values: Any, place: Any) -> np.ndarray:
         usual = max(set(sizes), key=sizes.count)
         for row, size in enumerate(sizes):
             if size != usual:
-                found = "no list" if size < 0 else f"{size} numbers"
-                raise DatasetError(
-                    f"{place(row)}: {name} has {found} where other rows have {usual}. "
-                    f"Every {name} must have the same length."
-                )
+                raise other_length(place(row), name, "no list" if size < 0 else f"{size} numbers", usual)
     return _array(name, values)
+
+
+def other_length(place: str, name: str, found: str, usual: int) -> DatasetError:
+    """The error for a vector that is longer or shorter than those of other rows."""
+    return DatasetError(
+        f"{place}: {name} has {found} where other rows have {usual}. Every {name} must have the same length."
+    )
 
 
 def _kind(array: np.ndarray) -> str:
