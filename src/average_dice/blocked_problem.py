@@ -4,27 +4,19 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from average_dice.data import LoggedDataset
+from average_dice.data.blocks import LogBlocks
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.errors import NotApplicable
 from average_dice.problem import Problem
 from average_dice.step_sums import StepSums
 
 SAMPLE_ROWS = 50_000  # in the sample of episodes from which features are designed: more would change nothing
-
-
-class Blocks(Protocol):
-    """A log in blocks of whole episodes, the same ones in every pass."""
-
-    num_transitions: int
-    num_episodes: int
-
-    def __iter__(self) -> Iterator[LoggedDataset]: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class BlockedProblem:
     of all of them if the log is small.
     """
 
-    blocks: Blocks
+    blocks: LogBlocks
     policy: Any
     discount: float
     sums: StepSums
@@ -70,7 +62,7 @@ class BlockedProblem:
     num_passes: list[int] = field(default_factory=lambda: [1])
 
     @staticmethod
-    def of(blocks: Blocks, policy: Any, discount: float, *, seed: int = 0) -> "BlockedProblem":
+    def of(blocks: LogBlocks, policy: Any, discount: float, *, seed: int = 0) -> "BlockedProblem":
         """Reads the log once."""
         wanted = _sampled(blocks, seed)
         sums, rewards, no_ratio, kept = None, None, None, []
@@ -158,7 +150,7 @@ def _joined(parts: list[LoggedDataset]) -> LoggedDataset:
     return found
 
 
-def _sampled(blocks: Blocks, seed: int) -> Int[np.ndarray, " episode"]:
+def _sampled(blocks: LogBlocks, seed: int) -> Int[np.ndarray, " episode"]:
     """The numbers of the episodes of the sample, in order."""
     number = blocks.num_episodes
     if blocks.num_transitions <= SAMPLE_ROWS:

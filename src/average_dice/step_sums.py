@@ -69,7 +69,7 @@ class StepSums:
         for one in fields(self):
             left, right = getattr(self, one.name), getattr(other, one.name)
             if left.dtype.kind == "i":
-                merged.append(_padded(left, horizon, 0) + _padded(right, horizon, 0))
+                merged.append(_padded(left, horizon, 0.0) + _padded(right, horizon, 0.0))
             else:
                 merged.append(np.logaddexp(_padded(left, horizon, -np.inf), _padded(right, horizon, -np.inf)))
         return StepSums(*merged)

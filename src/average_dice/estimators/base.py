@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, final
 
 import jax
+import numpy as np
 
 from average_dice import memory
 from average_dice.errors import SettingError, did_you_mean
@@ -43,6 +44,13 @@ class Prepared(ABC):
     @abstractmethod
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
         """The fit to each of these resamples. Raises `NotApplicable` if one of them cannot be fitted."""
+
+    def first_order(self, chosen: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The value on each of these choices of episodes to first order, without a refit; None if it has no such form.
+
+        For logs so large that refits would take too long.
+        """
+        return None
 
 
 ADDED_LATER = "added later"

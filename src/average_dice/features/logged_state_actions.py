@@ -90,6 +90,12 @@ class LoggedStateActions:
         name = (LoggedStateActions, number, key_name(key), with_step)
         return problem.once(name, make, of_reward=_chooses_likeness(problem))
 
+    @staticmethod
+    def without_rows(problem: Problem, features: StateActionFeatures) -> "LoggedStateActions":
+        """Features for any states and actions, but not on the rows of a log."""
+        none = np.empty((0, features.size))
+        return LoggedStateActions(problem, features, False, None, none, none, none)
+
     def at(
         self, observations: Float[np.ndarray, "row observation"], actions: np.ndarray
     ) -> Float[np.ndarray, "row feature"]:

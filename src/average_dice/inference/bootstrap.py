@@ -34,6 +34,7 @@ TOGETHER = 6  # resamples refitted together in a thread, which reads the feature
 ROWS_TOGETHER = 100_000  # but with at most this many rows in all: more would take too much memory
 ROWS_AHEAD = 10_000  # up to this many rows the next group is prepared ahead; two larger ones would take too much memory
 NUM_FEATURE_DRAWS = 4  # sets of random features, whose randomness the interval includes; each costs a preparation
+FEATURE_DRAWS_OF_FIRST_ORDER = 2  # each costs a fit, and large logs have little randomness of features
 AT_ONCE = 10  # resamples that train together: few enough for the progress bar to move,
 ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once
 MOST_GROUPS = 50  # groups of episodes, left out one at a time: enough for the acceleration of BCa
@@ -71,6 +72,8 @@ def replicate(
     prepared = prepared or method.prepare(problem, key=key)
     if method.trains:
         return _trained(prepared, problem, chosen)
+    if (found := _first_order(method, problem, chosen, key, prepared, feature_draws)) is not None:
+        return found
     values: list[float] = []
     groups = _in_groups(chosen, feature_draws)
     tight = is_tight(problem)
@@ -96,6 +99,27 @@ def replicate(
             del group
             coming = begin(number) if large else coming
     return np.array(values)
+
+
+def _first_order(
+    method: Estimator,
+    problem: Problem,
+    chosen: Sequence[Episodes],
+    key: jax.Array,
+    prepared: Prepared,
+    feature_draws: int,
+) -> Replicates | None:
+    """Values to first order, with two sets of random features; None if the method refits."""
+    groups = _in_groups(chosen, min(feature_draws, FEATURE_DRAWS_OF_FIRST_ORDER))
+    values = []
+    for number, group in enumerate(groups):
+        again = method.prepare(problem, key=jax.random.fold_in(key, number)) if number else prepared
+        found = again.first_order(group)
+        if found is None:
+            return None
+        values.append(found)
+        report(sum(map(len, values)), len(chosen))
+    return np.concatenate(values)
 
 
 def refits_behaviour(method: Estimator, problem: Problem) -> bool:

@@ -19,11 +19,13 @@ from jaxtyping import Float, Int
 from average_dice.estimators._shared.ratio_fits import added_by_episode
 from average_dice.estimators.blend._critics import ScoredCritic
 from average_dice.estimators.importance.importance_sampling import by_decision_normalised
+from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem, Rows
 
 VALUES, PRODUCTS, RATIO = KINDS = ("values", "products", "ratio")
 
 
+BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
 FEW = 5.0  # effective episodes that do not show their own spread
 LEAST_ABOVE_ONE = 1e-3  # of ESS − 1, the degrees of freedom of the products at a step
 
@@ -140,3 +142,14 @@ def errors_of(candidates: list[Candidate], num_critics: int) -> np.ndarray:
     unsettled = np.array([candidate.unsettled for candidate in candidates]).reshape(num_critics, -1)
     own = np.einsum("cn,cd->cnd", unsettled, np.eye(num_critics)).reshape(len(candidates), num_critics)
     return np.hstack([by_source, own])
+
+
+def shares_by_kind(kinds: Sequence[str], full: np.ndarray, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+    """The mean value of the candidates of each kind, and their share of the weight."""
+    means, shares = {}, {}
+    for kind in KINDS:
+        of_kind = np.array([one == kind for one in kinds])
+        if (shown := of_kind & (full | (kind != PRODUCTS))).any():
+            means[f"by_{kind}"] = float(np.mean(values[shown]))
+        shares[f"share_by_{kind}"] = float(weights[of_kind].sum())
+    return means | shares

@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 Values = Float[np.ndarray, " estimate"]
 
+LEAST_VARIANCE = 1e-4  # relative to the largest: limits the ratio of standard errors in the reference to 100
 SUM_WEIGHT = 1e3  # of the constraint Σ x = 1 against errors of about 1; rescaling then makes it exact
 
 
@@ -54,3 +55,11 @@ def mix(values: Values, errors: Float[np.ndarray, "estimate source"], references
     weights, _ = nnls(rows, goal, maxiter=50 * len(values))  # far above SciPy's default of 3: it raises at the limit
     weights /= weights.sum()
     return Mixture(weights, bias, float(weights @ values), float(np.linalg.norm(weights @ errors)))
+
+
+def reference_of(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
+    """Weights of the fully corrected estimates, by precision: otherwise a noisy one could hide a bias."""
+    variance = np.sum(errors**2, axis=1)
+    least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may have an error of 0
+    precision = full / np.maximum(variance, least) if least > 0 else full.astype(np.float64)
+    return precision / precision.sum()

@@ -10,7 +10,8 @@ divided, θ of the critic and θ of the ratio. Held fixed are the features, the 
 not yet truncated, and the factor of the weight after truncation.
 """
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,7 +24,37 @@ from average_dice.estimators.blend._streamed_ratio import StreamedRatio
 from average_dice.linear_systems import solve
 from average_dice.problem import Problem
 
-BySteps = Float[np.ndarray, "step critic"]
+
+@dataclass(frozen=True)
+class PoissonCounts:
+    """Poisson with mean 1, for a log of any size: the same for the same seed and block, whatever the policy."""
+
+    number: int
+    seed: int
+
+    def of(self, block: Block) -> Float[np.ndarray, "resample episode"]:
+        generator = np.random.default_rng((self.seed, 7, block.number))
+        return generator.poisson(1.0, (self.number, block.problem.dataset.num_episodes)).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenCounts:
+    """Those of given resamples."""
+
+    every: Int[np.ndarray, "resample episode"]
+
+    @staticmethod
+    def of_resamples(chosen: Sequence[np.ndarray], num_episodes: int) -> "GivenCounts":
+        """From the episodes of each resample."""
+        return GivenCounts(np.array([np.bincount(one, minlength=num_episodes).astype(np.int16) for one in chosen]))
+
+    def of(self, block: Block) -> Float[np.ndarray, "resample episode"]:
+        last = block.first + block.problem.dataset.num_episodes
+        return self.every[:, block.first : last].astype(np.float64)
+
+
+Counts = PoissonCounts | GivenCounts  # how often each episode counts in each bootstrap resample
+NO_RESAMPLES = PoissonCounts(0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +132,26 @@ class OnRows:
             target,
             target - np.clip(logged, low, high),
             np.clip(start, low, high),
-            moves,  # type: ignore[arg-type]
+            moves,
         )
 
-    def response(self, block: Problem, weight: np.ndarray, critic: int) -> Float[np.ndarray, " feature"]:
-        """Σ weight · dδ/dθ over rows."""
+    def responses(self, block: Problem, weights: Float[np.ndarray, "transition kind"]) -> list[np.ndarray]:
+        """Σ weight · dδ/dθ over rows, for each critic: [kind, feature].
+
+        Values at a bound do not respond. They are few, so they are subtracted from the sums over all rows.
+        """
+        next_weights = continues(block)[:, None] * weights
+        whole = next_weights.T @ self.after_features - weights.T @ self.logged_features
         of_logged, of_after, _ = self.moves
-        found = (weight * continues(block) * of_after[:, critic]) @ self.after_features
-        return found - (weight * of_logged[:, critic]) @ self.logged_features
+        found = []
+        for critic in range(self.td_error.shape[1]):
+            at_bound, next_at_bound = np.flatnonzero(~of_logged[:, critic]), np.flatnonzero(~of_after[:, critic])
+            found.append(
+                whole
+                + weights[at_bound].T @ self.logged_features[at_bound]
+                - next_weights[next_at_bound].T @ self.after_features[next_at_bound]
+            )
+        return found
 
 
 @dataclass(eq=False)
@@ -145,7 +188,6 @@ class StreamedCandidates:
     values: np.ndarray
     products: Float[np.ndarray, "candidate candidate"]
     resampled: Float[np.ndarray, "candidate resample"]
-    unsettled: list[float] = field(default_factory=list)
 
     @property
     def errors(self) -> Float[np.ndarray, "candidate source"]:
@@ -185,20 +227,18 @@ class CandidatePasses:
         corrected, slope, phi = self._ratio_on(problem)
         weight = np.zeros(len(data.step)) if self.products is None else self.products.weight(problem)
         stage = np.zeros(len(data.step), int) if self.products is None else self.products.stage(problem)
+        kinds = np.column_stack([weight[:, None] * (stage[:, None] == np.arange(len(self._reaches))), corrected])
         start, td_error, carried, pull, by_stage, by_ratio, ratio_error, of_parts = [], [], [], [], [], [], [], []
         for of_set in self.solved:
             rows = OnRows.of(block, of_set, bounds)
             start.extend(rows.start.sum(axis=0))
             pull.extend((rows.start_features.T @ rows.moves[2]).T)
-            for critic, error in enumerate(rows.td_error.T):
+            responses = rows.responses(problem, kinds)
+            by_stage += [one[:-1] for one in responses]
+            by_ratio += [one[-1] for one in responses]
+            for error in rows.td_error.T:
                 td_error.append(np.bincount(data.step, weight * error, horizon))
                 carried.append(corrected @ error)
-                by_stage.append(
-                    np.array(
-                        [rows.response(problem, weight * (stage == one), critic) for one in range(len(self._reaches))]
-                    )
-                )
-                by_ratio.append(rows.response(problem, corrected, critic))
                 ratio_error.append((slope * error) @ phi)
                 sums = [problem.by_episode(np.where(part == one, error, 0.0)) for one in range(len(parts) + 1)]
                 of_parts.append([(one.sum(), one @ one) for one in sums])
@@ -224,14 +264,9 @@ class CandidatePasses:
         slope = self.ratio.targets.row_scale(problem) * problem.ratio
         return slope * self.ratio.values(problem, phi), slope, phi
 
-    def candidates(self, sums: ValueSums, counts: "Counts") -> StreamedCandidates:
+    def candidates(self, sums: ValueSums, counts: Counts) -> StreamedCandidates:
         """The second pass."""
         plan = _Plan.of(self, sums)
-        products: np.ndarray | float = 0.0
-        mean: np.ndarray | float = 0.0
-        influence: np.ndarray | float = 0.0
-        extra: np.ndarray | float = 0.0
-        resampled: np.ndarray | float = 0.0
 
         def part(block: Block) -> tuple[np.ndarray, ...]:
             errors, noise, influences = plan.on(block)
@@ -244,33 +279,21 @@ class CandidatePasses:
                 influences @ more.T,
             )
 
-        for one in in_order(part, self.problem):
-            products, mean = products + one[0], mean + one[1]
-            influence, extra, resampled = influence + one[2], extra + one[3], resampled + one[4]
+        parts = in_order(part, self.problem)
+        totals = next(parts)
+        for found in parts:
+            totals = tuple(old + new for old, new in zip(totals, found, strict=True))
+        products, mean, influence, extra, resampled = totals
         num_episodes = self.problem.sums.num_episodes
-        products = products - np.outer(mean, mean) / num_episodes + np.diag(plan.unsettled**2)
-        unsettled = plan.unsettled_products()
+        products = products - np.outer(mean, mean) / num_episodes + plan.unsettled_products()
         values = plan.values
         return StreamedCandidates(
             plan.kinds,
             plan.full,
             values,
-            products - np.diag(plan.unsettled**2) + unsettled,
+            products,
             values[:, None] + resampled - np.outer(influence, extra) / num_episodes,
         )
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How often each episode of a block counts in each bootstrap resample: Poisson, with mean 1."""
-
-    number: int
-    seed: int
-
-    def of(self, block: Block) -> Float[np.ndarray, "resample episode"]:
-        """The same for the same seed and block, whatever the method and the policy."""
-        generator = np.random.default_rng((self.seed, 7, block.number))
-        return generator.poisson(1.0, (self.number, block.problem.dataset.num_episodes)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,11 +379,13 @@ class _Plan:
             rows = OnRows.of(block, of_set, passes.problem.value_bounds)
             weight = of_set.critics.weight(problem) / of_set.weight
             share = problem.by_episode(weight)
+            every = np.column_stack(self.responses[number : number + len(of_set.solved)])
+            moved_by_critic = np.split(rows.logged_features @ every, len(of_set.solved), axis=1)
             for place, critic in enumerate(of_set.solved):
                 error, responses = rows.td_error[:, place], self.responses[number]
                 starts = (rows.start[:, place] - self.direct[number]) / num_episodes
                 residual = weight * (rows.target[:, place] - rows.logged[:, place])
-                moved = rows.logged_features @ responses
+                moved = moved_by_critic[place]
                 owns = np.array([problem.by_episode(residual * one) for one in moved.T])
                 penalty = critic.ridge * np.where(of_set.critics.features.free, 0.0, critic.theta)
                 influence_own = owns - np.outer(responses.T @ penalty, share)

@@ -19,6 +19,7 @@ from average_dice.estimators.blend.row_weights import RowWeights
 from average_dice.features.state_action import StateActionFeatures
 from average_dice.linear_systems import LinearSystem
 from average_dice.problem import Problem
+from average_dice.threads import in_threads
 
 Bounds = tuple[float, float]
 
@@ -122,8 +123,7 @@ def _settle(problem: BlockedProblem, sets: list[SolvedSet]) -> None:
     """Solves until no row reaches or leaves a bound, or a few times."""
     moving = [(one, critic) for one in sets for critic in one.solved]
     for _ in range(MAX_SOLUTIONS):
-        for _, critic in moving:
-            critic.solve()
+        in_threads(lambda one: one[1].solve(), moving)
         changed = _hold(problem, sets, [critic for _, critic in moving])
         moving = [(one, critic) for one, critic in moving if id(critic) in changed]
         if not moving:

@@ -30,11 +30,20 @@ from threadpoolctl import threadpool_limits
 
 from average_dice.errors import NotApplicable
 from average_dice.estimators.base import ADDED_LATER, Estimator, Prepared, PreparedClosedForm, prepared_once
-from average_dice.estimators.blend._candidates import FEW, KINDS, PRODUCTS, VALUES, Candidate, candidates_of, errors_of
+from average_dice.estimators.blend._candidates import (
+    BY_CRITIC,
+    FEW,
+    VALUES,
+    Candidate,
+    candidates_of,
+    errors_of,
+    shares_by_kind,
+)
 from average_dice.estimators.blend._critics import Critics, ScoredCritic
-from average_dice.estimators.blend._mixing_weights import Reference, mix
+from average_dice.estimators.blend._mixing_weights import Reference, mix, reference_of
 from average_dice.estimators.blend._table_critics import TableCritics
 from average_dice.estimators.blend.row_weights import RowWeights, discounted, evenly
+from average_dice.estimators.blend.streamed import PreparedStreamed, StreamedSettings
 from average_dice.estimators.ratio.average_dice import AverageDICE
 from average_dice.estimators.ratio.targets import ratio_on_state
 from average_dice.estimators.results import Critic, Fit
@@ -44,14 +53,15 @@ from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 
-LEAST_VARIANCE = 1e-4  # relative to the largest: limits the ratio of standard errors in the reference to 100
 # Notes of the ratio that do not hold for the blend.
 OF_THE_RATIO = (NoteCode.VALUE_RULE, NoteCode.TRUNCATION_HELD, NoteCode.TRUNCATION_IGNORED)
 TABLE_RATIO = AverageDICE(ShrunkTable(), regress=ratio_on_state)
 # Standard errors. The bias of shrinkage adds up over steps, and where products of ratios have collapsed, only a table
 # with little shrinkage shows it. Chosen among a few on logs of the clinic (docs/clinic.md).
 TABLE_OVERLAP = 1.0
-BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
+# Rows above which the features of the log are formed block by block, and bootstrap resamples are of first order. With
+# fewer episodes these would be too narrow (docs/speed.md).
+LARGE_WITH_MANY_EPISODES, MANY_EPISODES, LARGE = 30_000, 200, 200_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ class Blend(Estimator):
         return replace(self, ratio=trained)
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
+        if (streamed := self._streamed(problem)) is not None:
+            return PreparedStreamed(streamed, problem, key)
         try:
             with threadpool_limits(1, "blas"):  # more BLAS threads would wait for each other
                 critics = Critics.of(problem, self.num_features, self.weights, self.ridges, self.clock, key)
@@ -104,6 +116,15 @@ class Blend(Estimator):
         except NotApplicable as reason:
             return PreparedBlend(self, problem, critics, tables, (), f"by learnt values alone: {reason}")
         return PreparedBlend(self, problem, critics, tables, ratios)
+
+    def _streamed(self, problem: Problem) -> StreamedSettings | None:
+        """The settings of the form that reads a large log in blocks; None for the others, and where tables are used."""
+        data, ratio = problem.dataset, self.ratio
+        large = data.num_transitions > (LARGE if data.num_episodes < MANY_EPISODES else LARGE_WITH_MANY_EPISODES)
+        default = isinstance(ratio, AverageDICE) and ratio == AverageDICE()
+        if not large or not default or problem.policy is None or self._uses_tables(problem):
+            return None
+        return StreamedSettings(self.num_features, self.weights, self.ridges, self.overlap, self.few, self.clock)
 
     def _uses_tables(self, problem: Problem) -> bool:
         return RepeatedStates.of(problem).repeat if self.tables is None else self.tables
@@ -218,26 +239,7 @@ def _tables_note(problem: Problem) -> Note:
     return Note(NoteCode.TABLES, f"states repeat ({number:,} different ones): tables are among the candidates")
 
 
-def shares_by_kind(kinds: Sequence[str], full: np.ndarray, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-    """The mean value of the candidates of each kind, and their share of the weight."""
-    means, shares = {}, {}
-    for kind in KINDS:
-        of_kind = np.array([one == kind for one in kinds])
-        if (shown := of_kind & (full | (kind != PRODUCTS))).any():
-            means[f"by_{kind}"] = float(np.mean(values[shown]))
-        shares[f"share_by_{kind}"] = float(weights[of_kind].sum())
-    return means | shares
-
-
 def _least_shrunk(candidates: list[Candidate]) -> np.ndarray:
     """All weight on the value of the last critic, the table with the least shrinkage."""
     last = max(place for place, candidate in enumerate(candidates) if candidate.kind == VALUES)
     return (np.arange(len(candidates)) == last).astype(np.float64)
-
-
-def reference_of(errors: np.ndarray, full: np.ndarray) -> np.ndarray:
-    """Weights of the fully corrected estimates, by precision: otherwise a noisy one could hide a bias."""
-    variance = np.sum(errors**2, axis=1)
-    least = LEAST_VARIANCE * variance[full].max()  # at a bound of the rewards an estimate may have an error of 0
-    precision = full / np.maximum(variance, least) if least > 0 else full.astype(np.float64)
-    return precision / precision.sum()

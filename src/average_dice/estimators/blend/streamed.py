@@ -8,92 +8,168 @@
 Memory does not grow with the log but for its number of episodes in the folds of the ratio.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import jax
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 
 from average_dice.blocked_problem import BlockedProblem
+from average_dice.data.blocks import LogBlocks
+from average_dice.estimators._shared.linear_critic import linear_critic
+from average_dice.estimators.base import Prepared
+from average_dice.estimators.blend._candidates import BY_CRITIC, shares_by_kind
 from average_dice.estimators.blend._critics import PARTS
-from average_dice.estimators.blend._mixing_weights import Reference, mix
+from average_dice.estimators.blend._mixing_weights import Reference, mix, reference_of
 from average_dice.estimators.blend._streamed_candidates import (
+    NO_RESAMPLES,
     CandidatePasses,
     Counts,
+    GivenCounts,
     ProductsByStep,
-    StreamedCandidates,
+    ValueSums,
 )
 from average_dice.estimators.blend._streamed_critics import CriticSet, solve_critics
 from average_dice.estimators.blend._streamed_ratio import fit_ratio
-from average_dice.estimators.blend.blend import Blend, reference_of, shares_by_kind
 from average_dice.estimators.blend.row_weights import RowWeights, evenly
-from average_dice.estimators.ratio.average_dice import AverageDICE
-from average_dice.features.logged_state_actions import designed
+from average_dice.estimators.results import Critic, Fit
+from average_dice.features.logged_state_actions import LoggedStateActions, designed, likeness_of
 from average_dice.labels import HeldAtTruncation
 from average_dice.models import FourierFeatures
+from average_dice.notes import Note, NoteCode
+from average_dice.problem import Problem
+from average_dice.resampling import Resample
 from average_dice.step_sums import StepSums
+
+ROWS = 8_192  # of a block: more would take more memory and no less time
+
+
+@dataclass(frozen=True)
+class StreamedSettings:
+    """See `Blend`."""
+
+    num_features: int
+    weights: tuple[RowWeights, ...]
+    ridges: tuple[float, ...]
+    overlap: float
+    few: float
+    clock: float
+    ratio_features: FourierFeatures = FourierFeatures()
+    completion: HeldAtTruncation = HeldAtTruncation()
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedBlend:
-    """The value, its values on bootstrap resamples, and the value of each candidate."""
+    """The blend of a log in blocks: `value`, and by one more pass its values on bootstrap resamples."""
 
+    settings: StreamedSettings
+    problem: BlockedProblem
+    passes: CandidatePasses
+    sums: ValueSums
+    reference: Reference
+    errors: Float[np.ndarray, "candidate source"]
     value: float
-    replicates: Float[np.ndarray, " resample"]
-    candidates: StreamedCandidates
     diagnostics: dict[str, float]
-    num_passes: int
+
+    @staticmethod
+    def fit(settings: StreamedSettings, problem: BlockedProblem, *, key: jax.Array) -> "StreamedBlend":
+        """All passes but the one for resamples."""
+        with threadpool_limits(1, "blas"):  # more BLAS threads would wait for each other
+            return StreamedBlend._fit(settings, problem, key)
+
+    @staticmethod
+    def _fit(settings: StreamedSettings, problem: BlockedProblem, key: jax.Array) -> "StreamedBlend":
+        likeness = likeness_of(problem.sample)  # in use until all features are designed, so that it is chosen once
+
+        def critic_set(number: int, weight: RowWeights, *, with_step: bool = False) -> CriticSet:
+            key_of = jax.random.fold_in(key, number)
+            same, features = designed(problem.sample, settings.num_features, key_of, with_step=with_step)
+            assert same is likeness
+            return CriticSet(features, with_step, weight)
+
+        sets = [critic_set(number, weight) for number, weight in enumerate(settings.weights)]
+        solved = solve_critics(problem, sets, settings.ridges)
+        ratio = products = None
+        if problem.no_ratio is None:
+            ratio = fit_ratio(problem, settings.ratio_features, settings.completion, key)
+            products = ProductsByStep.of(problem, settings.few)
+        passes, parts = CandidatePasses(problem, solved, ratio, products), quantiles(problem.sums, PARTS)
+        sums = passes.value_sums(parts)
+        dependence = step_dependence(sums.parts[: len(settings.ridges)], problem.sums.num_episodes)
+        if dependence.min() > settings.clock:
+            with_step = critic_set(len(sets), evenly, with_step=True)
+            passes = replace(passes, solved=[*solved, *solve_critics(problem, [with_step], settings.ridges)])
+            sums = passes.value_sums(parts)
+        found = passes.candidates(sums, NO_RESAMPLES)
+        errors = found.errors
+        reference = Reference(reference_of(errors, found.full), settings.overlap)
+        best = mix(found.values, errors, [reference])
+        return StreamedBlend(
+            settings,
+            problem,
+            passes,
+            sums,
+            reference,
+            errors,
+            float(np.clip(best.value, *problem.value_bounds)),
+            {
+                "in_sample_error": best.standard_error,
+                "reference": float(reference.weights @ found.values),
+                "reference_error": float(np.linalg.norm(reference.weights @ errors)),
+                **shares_by_kind(found.kinds, found.full, found.values, best.weights),
+            },
+        )
+
+    def replicates(self, counts: Counts) -> Float[np.ndarray, " resample"]:
+        """The values on bootstrap resamples, to first order: candidates change, and the blend weights them anew."""
+        found = self.passes.candidates(self.sums, counts)
+        blended = [mix(values, self.errors, [self.reference]).value for values in found.resampled.T]
+        return np.clip(blended, *self.problem.value_bounds)
+
+    @property
+    def critic(self) -> Critic:
+        """The mean over ridges on the first features, for any state."""
+        first = self.passes.solved[0]
+        features = LoggedStateActions.without_rows(self.problem.sample, first.critics.features)
+        return linear_critic(features, first.thetas.mean(axis=1), self.problem.value_bounds)
 
 
-def fit_streamed(
-    method: Blend, problem: BlockedProblem, *, key: jax.Array, resamples: int = 0, seed: int = 0
-) -> StreamedBlend:
-    """Fits the blend, with this many bootstrap resamples."""
-    before = problem.num_passes[0]
+@dataclass(frozen=True, eq=False)
+class PreparedStreamed(Prepared):
+    """The blend of a large log in memory, which is read in blocks."""
 
-    def critic_set(number: int, weight: RowWeights, *, with_step: bool = False) -> CriticSet:
-        key_of = jax.random.fold_in(key, number)
-        _, features = designed(problem.sample, method.num_features, key_of, with_step=with_step)
-        return CriticSet(features, with_step, weight)
+    settings: StreamedSettings
+    problem: Problem
+    key: jax.Array
 
-    sets = [critic_set(number, weight) for number, weight in enumerate(method.weights)]
-    solved = solve_critics(problem, sets, method.ridges)
-    ratio = products = None
-    if problem.no_ratio is None:
-        default = method.ratio
-        assert isinstance(default, AverageDICE)
-        assert isinstance(default.model, FourierFeatures)
-        assert isinstance(default.completion, HeldAtTruncation)
-        ratio = fit_ratio(problem, default.model, default.completion, key)
-        products = ProductsByStep.of(problem, method.few)
-    passes = CandidatePasses(problem, solved, ratio, products)
-    sums = passes.value_sums(quantiles(problem.sums, PARTS))
-    dependence = step_dependence(sums.parts[: len(method.ridges)], problem.sums.num_episodes)
-    if dependence.min() > method.clock:
-        solved = [*solved, *solve_critics(problem, [critic_set(len(sets), evenly, with_step=True)], method.ridges)]
-        passes = CandidatePasses(problem, solved, ratio, products)
-        sums = passes.value_sums(quantiles(problem.sums, PARTS))
-    found = passes.candidates(sums, Counts(resamples, seed))
-    errors = found.errors
-    reference = Reference(reference_of(errors, found.full), method.overlap)
-    bounds = problem.value_bounds
+    @cached_property
+    def blend(self) -> StreamedBlend:
+        """Fitted once."""
+        blocks = LogBlocks.of_dataset(self.problem.dataset, ROWS)
+        blocked = BlockedProblem.of(blocks, self.problem.policy, self.problem.discount)
+        return StreamedBlend.fit(self.settings, blocked, key=self.key)
 
-    def blended(values: np.ndarray) -> float:
-        return float(np.clip(mix(values, errors, [reference]).value, *bounds))
+    def fit_log(self) -> Fit:
+        return fit_of(self.blend)
 
-    best = mix(found.values, errors, [reference])
-    return StreamedBlend(
-        float(np.clip(best.value, *bounds)),
-        np.array([blended(values) for values in found.resampled.T]),
-        found,
-        {
-            "in_sample_error": best.standard_error,
-            "reference": float(reference.weights @ found.values),
-            "reference_error": float(np.linalg.norm(reference.weights @ errors)),
-            **shares_by_kind(found.kinds, found.full, found.values, best.weights),
-        },
-        problem.num_passes[0] - before,
-    )
+    def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
+        return [PreparedStreamed(self.settings, one.problem, self.key).fit() for one in resamples]
+
+    def first_order(self, chosen: Sequence[np.ndarray]) -> Float[np.ndarray, " resample"]:
+        return self.blend.replicates(GivenCounts.of_resamples(chosen, self.problem.dataset.num_episodes))
+
+
+def fit_of(found: StreamedBlend) -> Fit:
+    """As the blend gives it."""
+    notes: list[Note] = []
+    if found.problem.no_ratio is not None:
+        notes.append(Note(NoteCode.NO_RATIOS, f"by learnt values alone: {found.problem.no_ratio}"))
+    elif found.problem.is_truncated and found.problem.discount > 0:
+        notes.append(BY_CRITIC)
+    return Fit(found.value, critic=found.critic, diagnostics=found.diagnostics, notes=tuple(notes))
 
 
 def quantiles(sums: StepSums, shares: tuple[float, ...]) -> Float[np.ndarray, " quantile"]:
