@@ -16,6 +16,7 @@ from average_dice.inference.episode_weights import (
     effective_number,
     episode_weights,
 )
+from average_dice.inference.estimated_ratios import EstimatedRatios
 from average_dice.inference.flow_residual import flow_residual
 from average_dice.inference.log_quality import largest_reward_share, repeated_episodes, unseen_actions
 from average_dice.inference.near_actions import near_actions
@@ -43,7 +44,9 @@ class Heavy:
 class Diagnostics:
     """None where the log or the policy lacks the inputs, or the number means nothing at this discount.
 
-    - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1.
+    - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1. `mean_ratio_excess`:
+      how much of it is due to errors of estimated probabilities. The distance, `worst_step_ratio` and `balance` are
+      those of ρ without it.
     - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
     - `overlap`: the mean of min(1, ρ), which is 1 minus the total variation distance of π and μ.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
@@ -76,6 +79,7 @@ class Diagnostics:
     beyond_truncation: float | None = None
     mean_ratio: float | None = None
     mean_ratio_distance: float | None = None
+    mean_ratio_excess: float | None = None
     worst_step: int | None = None
     worst_step_ratio: float | None = None
     worst_step_distance: float | None = None
@@ -132,15 +136,17 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
     names = data.extra.get(EPISODE_NAME)
-    mean, distance = assumptions.mean_ratio(problem)
-    step, step_ratio, step_distance = assumptions.worst_step(problem)
-    balance = assumptions.balance(problem, key=key)
+    ratios = EstimatedRatios.of(problem)
+    mean, distance = assumptions.mean_ratio(problem, ratios)
+    step, step_ratio, step_distance = assumptions.worst_step(problem, ratios)
+    balance = assumptions.balance(problem, ratios, key=key)
     follows = ~np.isneginf(problem.log_ratio)
     followed = None if follows.all() else int(np.isfinite(problem.final_log_product).sum())
     return replace(
         of_log,
         mean_ratio=mean,
         mean_ratio_distance=distance,
+        mean_ratio_excess=ratios.excess,
         worst_step=step,
         worst_step_ratio=step_ratio,
         worst_step_distance=step_distance,
