@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
 
 import numpy as np
 from jaxtyping import Float
@@ -32,7 +31,6 @@ class Refits:
     fit: Callable[[Rows], LogProbs]
     most_bytes: int = MOST_BYTES
     _kept: dict[bytes, LogProbs] = field(default_factory=dict, init=False, repr=False)
-    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __call__(self, episodes: Chosen) -> LogProbs:
         """log μ of all rows, from these episodes, which may repeat. Their order does not matter."""
@@ -42,9 +40,8 @@ class Refits:
             return known
         found = self.fit(weights)
         found.flags.writeable = False
-        with self._lock:  # resamples are refitted in several threads
-            if (len(self._kept) + 1) * found.nbytes <= self.most_bytes:
-                self._kept[name] = found
+        if (len(self._kept) + 1) * found.nbytes <= self.most_bytes:  # threads may exceed it by one estimate each
+            self._kept[name] = found
         return found
 
     def of_halves(self) -> Float[np.ndarray, "half transition"] | None:
