@@ -41,6 +41,7 @@ from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
 from average_dice.inference.uncertainty import IntervalSettings
 from average_dice.inference.verdict import Verdict
+from average_dice.listing import split_names
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Estimand, Problem, Rows
 from average_dice.progress import shown_by_argument
@@ -495,7 +496,7 @@ def _names_of(rewards: str | Sequence[str] | None) -> list[str]:
     """Each name once; the log's own reward if none is given."""
     if rewards is None:
         return ["reward"]
-    names = rewards.split(",") if isinstance(rewards, str) else rewards
+    names = split_names(rewards) if isinstance(rewards, str) else rewards
     found = list(dict.fromkeys(name.strip() for name in names))
     if not found or "" in found:
         raise SettingError("give the name of at least one reward, such as reward or an extra column.")

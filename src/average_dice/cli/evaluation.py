@@ -165,7 +165,10 @@ def evaluate(
     ] = "recommended",
     rewards: Annotated[
         str | None,
-        typer.Option(help="What to count, by names of columns, such as outcome,cost. Default: the column reward."),
+        typer.Option(
+            help="What to count, by names of columns, such as outcome,cost. Names with commas in quotes: "
+            "'\"cost, net\",outcome'. Default: the column reward."
+        ),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Also a value for each group of episodes, by this column.")] = None,
     horizon: Horizon = None,

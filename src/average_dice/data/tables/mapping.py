@@ -6,6 +6,7 @@ from typing import Any
 
 from average_dice.data.tables.roles import Roles, require, shown
 from average_dice.errors import DatasetError, SettingError, did_you_mean
+from average_dice.listing import as_option
 
 NEEDED = ("episode", "action", "reward")
 OPTIONAL = ("time", "terminated", "truncated", "action_mask", "next_observations")
@@ -95,10 +96,10 @@ def _foreign(absent: Sequence[str], names: Sequence[str], given: Mapping[str, An
         elif key not in mapped and key in NEEDED:
             mapped[key] = "COLUMN"
     rest = [name for name in names if name not in taken and not re.search("prob", name.lower())]
-    pairs = ",".join(
+    pairs = as_option(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in mapped.items()
     )
-    several = ",".join(rest[:5]) + (",…" if len(rest) > 5 else "") or "COLUMN,COLUMN"
+    several = as_option(rest[:5] or ["COLUMN", "COLUMN"]) + (",…" if len(rest) > 5 else "")
     return (
         f"no column for {', '.join(absent)}. Its columns are {shown(names)}. Say which is which, for example: "
         f"--columns {pairs} --observations {several} (in Python: columns={{…}}, observations=[…])."
