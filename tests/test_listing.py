@@ -67,7 +67,8 @@ def test_every_option_takes_names_with_commas(table, tmp_path):
         observations=["age, years"],
         extra=["net, total"],
     )
-    found = ad.evaluate(read, ad.policies.uniform, 0.9, rewards='"net, total",reward', estimators="fqe", bootstrap=0)
+    policy = {"rules": [], "otherwise": {"low": 0.5, "high": 0.5}}
+    found = ad.evaluate(read, policy, 0.9, rewards='"net, total",reward', estimators="fqe", bootstrap=0)
     assert list(found.rewards) == ["net, total", "reward"]
 
 
