@@ -43,6 +43,7 @@ from average_dice.inference.uncertainty import IntervalSettings
 from average_dice.inference.verdict import Verdict
 from average_dice.listing import split_names
 from average_dice.notes import Note, NoteCode
+from average_dice.policies.remarks import remarks_of
 from average_dice.problem import Estimand, Problem, Rows
 from average_dice.progress import shown_by_argument
 from average_dice.report import notebook, page, terminal
@@ -408,6 +409,9 @@ def evaluate(
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
+    if judged is not None:
+        for text in remarks_of(problem.policy):
+            runs[judged] = runs[judged].with_note(Note(NoteCode.POLICY_REMARK, text))
     record = dataset.estimated_behaviour
     if judged is not None and record is not None:
         for text in record.notes:
