@@ -196,7 +196,9 @@ def sensitivity(
     >>> print(sensitivity(data, policy, 0.95))  # doctest: +SKIP
     """
     if not gammas or min(gammas) < 1 or not all(math.isfinite(gamma) for gamma in gammas):
-        raise SettingError(f"each Γ must be a number of at least 1, not {list(gammas)}.")
+        raise SettingError(
+            f"each Γ must be a number of at least 1, not {', '.join(f'{one:g}' for one in gammas) or 'none'}."
+        )
     if not 0 < level < 1:
         raise SettingError(f"the confidence level must lie between 0 and 1, not {level}.")
     if bootstrap < 0 or bootstrap == 1:

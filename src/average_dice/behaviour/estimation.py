@@ -62,7 +62,10 @@ def estimate_behaviour(
     if folds < 2:
         raise SettingError(f"the behaviour policy is estimated with at least 2 folds, not {folds}.")
     if data.num_episodes < 2:
-        raise SettingError("estimating the behaviour policy takes at least two episodes.")
+        raise SettingError(
+            "estimating the behaviour policy takes at least two episodes, and the log has one. Log more, or check the "
+            "column of episodes if there are several."
+        )
     if unknown := [one for one in models or () if one not in MODELS]:
         raise SettingError(f"unknown model {', '.join(unknown)}. Known are {', '.join(MODELS)}.")
     if not 0 <= seed < 2**32:

@@ -44,6 +44,7 @@ def convert(
     Example: `average-dice convert visits.csv --columns episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged --observations age,bp,ward --out log.parquet`
     """  # noqa: E501
     from average_dice.data import check_suffix, write_dataset
+    from average_dice.data.understood import size_of
 
     check_suffix(out)
     check_writable(out)
@@ -69,4 +70,4 @@ def convert(
     say_notes(console, log)
     if log.estimated_behaviour is not None:
         console.print(f"Note: probabilities of the logged actions were estimated ({log.estimated_behaviour.model}).")
-    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
+    console.print(f"{size_of(log.num_transitions, log.num_episodes)} written to {out}.")

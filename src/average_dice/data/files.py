@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from average_dice.data.action_names import with_actions
 from average_dice.data.categories import as_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
@@ -20,6 +21,7 @@ from average_dice.data.tables.files import Mapped, is_csv, read_tables
 from average_dice.data.unpacking import names_in_archive, read_archive, read_parquet
 from average_dice.errors import DatasetError, did_you_mean, first_line
 from average_dice.files import written_whole
+from average_dice.listing import as_option
 
 METADATA = "average_dice"  # the key of our metadata in a Parquet schema and in an archive
 
@@ -70,7 +72,12 @@ def read_dataset(
     files = [file for path in paths for file in expanded(Path(path))]
     for file in files:
         _check_file(file)
-    is_mapped = columns is not None or observations is not None or impute is not None or actions is not None
+    is_mapped = columns is not None or observations is not None or impute is not None
+    if actions is not None and not is_mapped and all(map(_has_our_columns, files)):
+        log = _read_logs(files, paths, categorical, action_features, extra, behaviour_estimated)
+        if log.names.actions and log.is_discrete:
+            return with_actions(log, actions)
+    is_mapped = is_mapped or actions is not None
     try:
         if is_mapped or not all(map(_has_our_columns, files)):
             mapped = Mapped(columns or {}, observations, categorical or (), extra, impute, actions)
@@ -99,7 +106,10 @@ def _read_logs(
             known = dict.fromkeys(name for path in files for name in _column_names(path))
             meant = did_you_mean(absent[0], known)
             listed = f" The columns are {', '.join(known)}." if known else " Check the name."
-            raise DatasetError(f"no column {', '.join(absent)}.{meant}{listed}")
+            again = (
+                f" If the log was converted from a table, keep it: average-dice convert … --extra {as_option(absent)}"
+            )
+            raise DatasetError(f"no column {', '.join(absent)}.{meant}{listed}{again}")
         names = _agreed("names", [columns.get(NAMES) for columns, _ in parts], files)
         given = {"categorical": _numbers(categorical, names), "action_features": action_features}
         declared = {

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from average_dice.data.understood import size_of
 from average_dice.problem import Estimand
 from average_dice.report import charts, comparing, distribution, parts
 from average_dice.report.estimands import Words, words_of
@@ -134,7 +135,7 @@ def _heading(content: Content, question: str, kind: str, name: str | None) -> di
     """The title, and what the report is about. Files of earlier versions have neither names nor a date."""
     data = content["dataset"]
     log = content.get("log") or data["metadata"].get("task") or "–"
-    size = f"{data['transitions']:,} logged transitions in {data['episodes']:,} episodes"
+    size = size_of(data["transitions"], data["episodes"], "logged transition")
     facts = [(kind, name or "–"), ("log", f"{log}, {size}")]
     if content.get("date"):
         facts.append(("date", content["date"]))
