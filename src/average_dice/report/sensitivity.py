@@ -19,7 +19,9 @@ Content = Mapping[str, Any]
 
 MEANING = (
     "If the true odds of each logged action, given also what was not recorded, lie within a factor Γ of the recorded "
-    "ones, the value lies between the bounds."
+    "ones, the value lies between the bounds. The value at Γ = 1 and the bounds are by weighted per-decision "
+    "importance sampling (wpdis; memoryless and by state: by a table of values), not by the recommended estimator, so "
+    "`evaluate` may give another value."
 )
 
 
