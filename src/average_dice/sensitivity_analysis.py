@@ -31,7 +31,7 @@ from average_dice.inference.sensitivity import (
     Form,
     Memoryless,
     OneStep,
-    cut,
+    clipped,
     in_odds,
     in_probability,
     possible_range,
@@ -96,7 +96,7 @@ class Sensitivity:
 
     - `value`: the estimate if nothing is unrecorded (Γ = 1), by weighted per-decision importance sampling, not by the
       recommended estimator.
-    - `possible`: the least and the largest value that the rewards allow; bounds are cut there.
+    - `possible`: the least and the largest value that the rewards allow; bounds are clipped there.
     - `reference`: what the value is compared with, and `reference_name`: what that is.
     - `curves`: the first is the most cautious.
     """
@@ -306,7 +306,7 @@ class _Replicate:
 
     @staticmethod
     def of(form: Form, problem: Problem, resample: Resample, gammas: np.ndarray, against: float | None) -> "_Replicate":
-        bounds = cut(form.on(resample), *possible_range(problem))
+        bounds = clipped(form.on(resample), *possible_range(problem))
         lower, upper = bounds(gammas, LOWER), bounds(gammas, UPPER)
         at_one = float(lower[0] if gammas[0] == 1 else bounds(np.ones(1), LOWER)[0])
         reference = _behaviour(form, resample) if against is None else against

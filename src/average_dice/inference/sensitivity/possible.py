@@ -1,4 +1,4 @@
-"""The values that the rewards allow. Bounds beyond them say nothing more, and are cut there."""
+"""The values that the rewards allow. Bounds beyond them say nothing more, and are clipped there."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def possible_range(problem: Problem) -> tuple[float, float]:
     return (min(low, 0.0), max(high, 0.0)) if problem.misses_rewards else (low, high)
 
 
-def cut(bounds: Bounds, low: float, high: float) -> Bounds:
+def clipped(bounds: Bounds, low: float, high: float) -> Bounds:
     """The same bounds, but none beyond these two numbers."""
 
     def within(gammas: Gammas, side: Side) -> Gammas:
