@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
+from average_dice.data.model_words import in_words
 from average_dice.data.names import EPISODE_NAME
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, prepared_once
@@ -67,7 +68,8 @@ class Diagnostics:
     - `reward_range`: the largest reward minus the least.
     - `largest_reward_share`: the largest share of one row in the variance of rewards.
     - `repeated_episodes`: the share of episodes that are copies.
-    - `estimated_behaviour`: the model of the behaviour policy, if its probabilities were estimated;
+    - `estimated_behaviour`: the model of the behaviour policy, if its probabilities were estimated, and
+      `behaviour_in_words`: the same for people;
       `calibration_error`, `calibration_distance`: of predicted from observed frequencies of actions, on average and at
       most in standard errors.
     """
@@ -103,6 +105,7 @@ class Diagnostics:
     mass_found: float | None = None
     flow_residual: float | None = None
     estimated_behaviour: str | None = None
+    behaviour_in_words: str | None = None
     calibration_error: float | None = None
     calibration_distance: float | None = None
 
@@ -125,6 +128,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         near_actions=None if near is None else near.share,
         near_rows=None if near is None else near.rows,
         estimated_behaviour=None if record is None else record.model,
+        behaviour_in_words=None if record is None else in_words(record.model, data.is_discrete),
         calibration_error=None if record is None else record.calibration_error,
         calibration_distance=None if record is None else record.calibration_distance,
     )

@@ -23,6 +23,7 @@ from average_dice.report.tables import (
     checks_table,
     estimate_rows,
     footnotes_of,
+    has_discrete_actions,
     log_table,
     settings_table,
 )
@@ -93,7 +94,9 @@ def _context(content: Content) -> dict[str, Any]:
         "forest": Markup(charts.forest(rows, marked, content["behaviour"]["value"], words.axis)),
         "charts": _charts(content, words),
         "ratio_labels": charts.RATIO_LABELS,
-        "calibration": calibration_sentence(content.get("behaviour_estimate")),
+        "calibration": calibration_sentence(
+            content.get("behaviour_estimate"), has_discrete_actions(content["dataset"])
+        ),
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),

@@ -268,14 +268,19 @@ CALIBRATION = Rule(
     remedy="log behaviour_log_prob, or the observations that the actions depended on",
 )
 
+
+def _model(evidence: Evidence) -> str:
+    return evidence.diagnostics.behaviour_in_words or evidence.diagnostics.estimated_behaviour or ""
+
+
 ESTIMATED_PROBABILITIES = Rule(
     name="estimated-probabilities",
-    reads=("estimated_behaviour",),
+    reads=("estimated_behaviour", "behaviour_in_words"),
     description="estimated probabilities of the logged actions",
     explanation="The log does not record how likely each action was. No estimate can see what the log leaves out.",
     definition="The model that estimated the probabilities of the logged actions, if they were not recorded",
     measure=lambda evidence: None if evidence.diagnostics.estimated_behaviour is None else 1.0,
-    shows="{estimated_behaviour}",
+    shows=_model,
     limits=Limits(
         why=(
             "The verdict is at best *supported if nothing unobserved drove the actions*: no log can show what it does "
@@ -283,8 +288,8 @@ ESTIMATED_PROBABILITIES = Rule(
         ),
         if_observed=always("estimated", "recorded"),
     ),
-    says=(
-        "probabilities of the logged actions were estimated ({estimated_behaviour}), which is right only if nothing "
+    says=lambda evidence: (
+        f"probabilities of the logged actions were estimated ({_model(evidence)}), which is right only if nothing "
         "unobserved drove the actions"
     ),
     remedy="log behaviour_log_prob, and all that the actions depended on",
