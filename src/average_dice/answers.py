@@ -21,6 +21,7 @@ from average_dice.inference.refutation.results import Refutations
 from average_dice.inference.rules import NOT_SUPPORTED, Check
 from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
 from average_dice.inference.verdict import SUPPORTED, Verdict, judge, run_checks
+from average_dice.listing import as_option
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 
@@ -142,10 +143,11 @@ def _with_advice(verdict: Verdict, data: LoggedDataset) -> Verdict:
     if verdict.level == SUPPORTED or not data.looks_categorical:
         return verdict
     known = data.names.observations
-    columns = ",".join(known[place] if known else str(place) for place in data.looks_categorical)
+    called = [known[place] if known else str(place) for place in data.looks_categorical]
+    columns = ", ".join(called)
     one = len(data.looks_categorical) == 1
     subject, them = (f"column {columns} holds", "it") if one else (f"columns {columns} hold", "them")
-    remedy = f"if observation {subject} codes of categories, declare {them}: --categorical {columns}"
+    remedy = f"if observation {subject} codes of categories, declare {them}: --categorical {as_option(called)}"
     return replace(verdict, remedies=(remedy, *verdict.remedies))
 
 

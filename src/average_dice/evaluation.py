@@ -41,7 +41,9 @@ from average_dice.inference.smoothing import smoothing_note
 from average_dice.inference.state_map import StateMap, check_features, map_states
 from average_dice.inference.uncertainty import IntervalSettings
 from average_dice.inference.verdict import Verdict
+from average_dice.listing import split_names
 from average_dice.notes import Note, NoteCode
+from average_dice.policies.remarks import remarks_of
 from average_dice.problem import Estimand, Problem, Rows
 from average_dice.progress import shown_by_argument
 from average_dice.report import notebook, page, terminal
@@ -407,6 +409,9 @@ def evaluate(
     judged = next((name for name in (RECOMMENDED, *runs) if name in runs and not is_baseline(name)), None)
     if judged is not None and dataset.categorical_advice is not None:
         runs[judged] = runs[judged].with_note(Note(NoteCode.LOOKS_CATEGORICAL, dataset.categorical_advice))
+    if judged is not None:
+        for text in remarks_of(problem.policy):
+            runs[judged] = runs[judged].with_note(Note(NoteCode.POLICY_REMARK, text))
     record = dataset.estimated_behaviour
     if judged is not None and record is not None:
         for text in record.notes:
@@ -495,7 +500,7 @@ def _names_of(rewards: str | Sequence[str] | None) -> list[str]:
     """Each name once; the log's own reward if none is given."""
     if rewards is None:
         return ["reward"]
-    names = rewards.split(",") if isinstance(rewards, str) else rewards
+    names = split_names(rewards) if isinstance(rewards, str) else rewards
     found = list(dict.fromkeys(name.strip() for name in names))
     if not found or "" in found:
         raise SettingError("give the name of at least one reward, such as reward or an extra column.")

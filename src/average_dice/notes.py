@@ -29,6 +29,7 @@ class NoteCode(StrEnum):
     LESS_MEMORY = "less-memory"  # something was reduced to stay below the limit of memory
     BEHAVIOUR_ESTIMATED = "behaviour-estimated"  # how the probabilities of the logged actions were estimated
     BEHAVIOUR_FIXED = "behaviour-fixed"  # an interval that does not include the error of estimated probabilities
+    POLICY_REMARK = "policy-remark"  # what the policy names and the log does not have
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

@@ -54,7 +54,10 @@ def select(
         methods = {name: REGISTRY[name].make() for name in find(estimators)}
     num_groups = min(NUM_GROUPS, problem.dataset.num_episodes)
     if num_groups < 2:
-        raise SettingError("choosing among estimators takes at least two episodes.")
+        raise SettingError(
+            "choosing among estimators takes at least two episodes. Log more, or check the column of episodes if there "
+            "are several."
+        )
     group = np.random.default_rng(0).permutation(problem.dataset.num_episodes) % num_groups
     without = [problem.select_episodes(np.flatnonzero(group != one)) for one in range(num_groups)]
     found: dict[str, tuple[float, float]] = {}

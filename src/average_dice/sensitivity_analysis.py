@@ -31,8 +31,10 @@ from average_dice.inference.sensitivity import (
     Form,
     Memoryless,
     OneStep,
+    clipped,
     in_odds,
     in_probability,
+    possible_range,
     tipping_gamma,
 )
 from average_dice.labels import over_mean_at_step
@@ -92,7 +94,9 @@ class Curve:
 class Sensitivity:
     """The result of `sensitivity`: bounds on the value by Γ under one or several assumptions, and tipping points.
 
-    - `value`: the estimate if nothing is unrecorded (Γ = 1), by self-normalised importance sampling.
+    - `value`: the estimate if nothing is unrecorded (Γ = 1), by weighted per-decision importance sampling, not by the
+      recommended estimator.
+    - `possible`: the least and the largest value that the rewards allow; bounds are clipped there.
     - `reference`: what the value is compared with, and `reference_name`: what that is.
     - `curves`: the first is the most cautious.
     """
@@ -112,6 +116,7 @@ class Sensitivity:
     sha256: str
     notes: tuple[str, ...] = ()
     command: str | None = None
+    possible: tuple[float, float] | None = None
 
     @property
     def better(self) -> bool:
@@ -124,7 +129,7 @@ class Sensitivity:
         return tuple(self._conclusion(curve) for curve in self.curves)
 
     def _conclusion(self, curve: Curve) -> str:
-        claim = f"{'above' if curve.value > curve.reference else 'not above'} {self.reference_name}"
+        claim = f"{_side(curve.value, curve.reference)} {self.reference_name}"
         found = curve.tipping
         if found.gamma is None:
             text = f"{curve.name}: {claim} for every Γ up to {LARGEST_GAMMA:g}"
@@ -133,7 +138,7 @@ class Sensitivity:
         if found.lower is None:
             return text
         if found.lower <= 1:
-            return f"{text}, but even at Γ = 1 not with {self.level:.0%} confidence"
+            return f"{text}; with {self.level:.0%} confidence it is open already at Γ = 1, by chance alone"
         return f"{text}, with {self.level:.0%} confidence up to Γ = {found.lower:.3g}"
 
     def with_command(self, command: str) -> "Sensitivity":
@@ -168,6 +173,12 @@ class Sensitivity:
         return terminal.as_text(self)
 
 
+def _side(value: float, reference: float) -> str:
+    if value == reference:
+        return "equal to"
+    return "above" if value > reference else "below"
+
+
 def sensitivity(
     dataset: LoggedDataset,
     policy: Policy | None,
@@ -196,7 +207,9 @@ def sensitivity(
     >>> print(sensitivity(data, policy, 0.95))  # doctest: +SKIP
     """
     if not gammas or min(gammas) < 1 or not all(math.isfinite(gamma) for gamma in gammas):
-        raise SettingError(f"each Γ must be a number of at least 1, not {list(gammas)}.")
+        raise SettingError(
+            f"each Γ must be a number of at least 1, not {', '.join(f'{one:g}' for one in gammas) or 'none'}."
+        )
     if not 0 < level < 1:
         raise SettingError(f"the confidence level must lie between 0 and 1, not {level}.")
     if bootstrap < 0 or bootstrap == 1:
@@ -247,6 +260,7 @@ def sensitivity(
         transitions=dataset.num_transitions,
         sha256=dataset.sha256,
         notes=tuple(notes),
+        possible=possible_range(problem),
     )
 
 
@@ -263,8 +277,8 @@ def _forms(problem: Problem, deviation: Deviation, step: int | None) -> tuple[li
     effective = effective_number(episode_weights(problem, products))
     if effective < FEWEST_EPISODES:
         notes.append(
-            f"the effective number of episodes is {effective:.1f}, below {FEWEST_EPISODES}: not even the value at "
-            "Γ = 1 is supported, and the bounds by products are not reliable"
+            f"the effective number of episodes is {effective:.1f}, below {FEWEST_EPISODES}: too few for the value at "
+            "Γ = 1, and for bounds by products"
         )
     if problem.misses_rewards:
         notes.append("forms by products count the rewards up to truncation, and so does the behaviour policy's value")
@@ -292,7 +306,7 @@ class _Replicate:
 
     @staticmethod
     def of(form: Form, problem: Problem, resample: Resample, gammas: np.ndarray, against: float | None) -> "_Replicate":
-        bounds = form.on(resample)
+        bounds = clipped(form.on(resample), *possible_range(problem))
         lower, upper = bounds(gammas, LOWER), bounds(gammas, UPPER)
         at_one = float(lower[0] if gammas[0] == 1 else bounds(np.ones(1), LOWER)[0])
         reference = _behaviour(form, resample) if against is None else against

@@ -20,10 +20,12 @@ from average_dice.inference.sensitivity import (
     in_odds,
     in_probability,
     largest_mean,
+    possible_range,
     tipping_gamma,
 )
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
+from average_dice.testing.clinic import VITAL_SIGNS, clinic
 from average_dice.testing.confounded import RECORDED, behaviour_given_u, confounded, share_of_u
 from average_dice.testing.exact_mdps import as_policy, clock, early_termination, tiny, truncated
 from average_dice.testing.misleading.log import sample_log
@@ -333,15 +335,48 @@ def test_conclusions_say_what_holds_and_what_does_not(result):
         return replace(held, curves=(replace(held.curves[0], tipping=tipping),)).conclusions[0]
 
     assert said(found) == "every step: above 0.05 up to Γ = 1.8, with 95% confidence up to Γ = 1.2"
-    assert said(replace(found, lower=1.0)).endswith("up to Γ = 1.8, but even at Γ = 1 not with 95% confidence")
+    unsure = "up to Γ = 1.8; with 95% confidence it is open already at Γ = 1, by chance alone"
+    assert said(replace(found, lower=1.0)).endswith(unsure)
     assert said(replace(found, gamma=None, lower=None)) == "every step: above 0.05 for every Γ up to 20"
 
 
 def test_few_effective_episodes_are_said():
     mdp = early_termination()
-    assert any("not even the value" in note for note in few_notes(mdp, 5))
-    assert not any("not even the value" in note for note in few_notes(mdp, 60))
+    assert any("too few for the value" in note for note in few_notes(mdp, 5))
+    assert not any("too few for the value" in note for note in few_notes(mdp, 60))
 
 
 def few_notes(mdp, number):
     return ad.sensitivity(mdp.sample(number, seed=0), mdp.policy, mdp.discount, (1, 2), bootstrap=0).notes
+
+
+def test_bounds_stay_within_the_possible_values():
+    """Only the outcome pays, 1 or −1, so that the value lies between them. Each step alone would allow more."""
+    problem = clinic().problem(60, 0, "cautious", 1.0, VITAL_SIGNS)
+    free = everything(EveryStep(in_odds), problem)
+    assert free(np.array([20.0]), UPPER)[0] > 1
+    assert free(np.array([20.0]), LOWER)[0] < -1
+    found = ad.sensitivity(problem.dataset, problem.policy, 1.0, (1, 1.05, 20), bootstrap=4)
+    assert found.possible == (-1.0, 1.0)
+    bounds = [one for curve in found.curves for one in curve.bounds]
+    assert min(min(one.lower, one.lower_end) for one in bounds) == -1
+    assert max(max(one.upper, one.upper_end) for one in bounds) == 1
+    within = free(np.array([1.05]), LOWER)[0]
+    assert -1 < within < 1
+    assert found.curves[0].bounds[1].lower == pytest.approx(within, rel=1e-12)
+
+
+def test_rewards_that_are_ignored_after_truncation_allow_a_value_of_zero():
+    problem = Problem(truncated().sample(20, seed=0), truncated().policy, 0.9)
+    shifted = problem.with_reward(problem.dataset.reward - problem.dataset.reward.min() + 5.0)
+    assert possible_range(shifted)[0] == 0.0
+    assert possible_range(shifted)[1] == shifted.dataset.reward.max()
+
+
+def test_sentences_say_below_and_name_the_estimator(result):
+    curve = replace(result.curves[0], value=0.1, reference=0.5)
+    assert replace(result, curves=(curve,)).conclusions[0].startswith("every step: below 0.05")
+    equal = replace(result, curves=(replace(curve, value=0.5),))
+    assert equal.conclusions[0].startswith("every step: equal to 0.05")
+    assert "by weighted per-decision importance" in " ".join(str(result).split())
+    assert "not by the recommended estimator" in " ".join(str(result).split())

@@ -7,7 +7,9 @@ import pytest
 
 import average_dice as ad
 from average_dice.data.names import Names
+from average_dice.notes import NoteCode
 from average_dice.policies import UnboundPolicy, as_policy
+from average_dice.policies.remarks import remarks_of
 from named_log import WARDS, named_log, probabilities
 
 LOG = named_log()
@@ -205,3 +207,39 @@ def test_files_that_cannot_be_read(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ad.PolicyError, match="not a readable CSV file"):
         ad.load_policy(path)
+
+
+def test_a_category_that_the_log_lacks_matches_no_row():
+    """A note says so, with the category that may have been meant."""
+    added = {"if": {"ward": ["hospice", "icv"]}, "then": "treat"}
+    more = {"rules": [added, *RULES["rules"]], "otherwise": RULES["otherwise"]}
+    policy = as_policy(more, LOG)
+    np.testing.assert_allclose(treat(policy), TREAT, atol=1e-12)
+    first, second = remarks_of(policy)
+    assert "rule 1: 'hospice' is not a category of 'ward' in the log, so it applies to no row" in first
+    assert second.endswith("Did you mean icu?")
+    found = ad.evaluate(LOG, more, 0.9, bootstrap=0, estimators="pdis", horizon=2)
+    notes = found.estimates["pdis"].notes
+    assert [note.text for note in notes if note.code is NoteCode.POLICY_REMARK] == [first, second]
+
+
+def test_a_table_may_have_categories_that_the_log_lacks(tmp_path):
+    path = tmp_path / "table.csv"
+    known = "".join(f"{ward},{('wait', 'treat')[ward == 'icu']}\n" for ward in WARDS)
+    path.write_text(f"ward,action\n{known}hospice,treat\nlaundry,wait\n")
+    policy = as_policy(path, LOG)
+    np.testing.assert_array_equal(treat(policy), np.array(WARDS)[WARD.astype(int)] == "icu")
+    assert len(remarks_of(policy)) == 2
+    path.write_text(f"ward,action\n{known}hospice,treat\nhospice,wait\n")
+    with pytest.raises(ad.PolicyError, match="the same state hospice a second time"):
+        as_policy(path, LOG)
+
+
+def test_rules_for_some_states_alone_are_told_of_otherwise():
+    with pytest.raises(ad.PolicyError, match='the key "otherwise"'):
+        as_policy({"rules": [{"if": {"age": [60, None]}, "then": "treat"}]}, LOG)
+
+
+def test_an_action_that_was_never_taken_is_told_of_the_option():
+    with pytest.raises(ad.PolicyError, match="--actions wait,treat,operate"):
+        as_policy({"rules": [], "otherwise": "operate"}, LOG)

@@ -22,6 +22,7 @@ from average_dice.behaviour.calibration import Residuals, calibrated, table_of_p
 from average_dice.behaviour.categorical import CategoricalModel, Constant, LogProbs, Softmax, Table, Trees
 from average_dice.behaviour.folded import FoldedLog, Rows
 from average_dice.behaviour.gaussian import Gaussian
+from average_dice.behaviour.refits import Refits
 from average_dice.data import LoggedDataset
 from average_dice.data.estimated import CalibrationBin, EstimatedBehaviour
 from average_dice.errors import NotEnoughMemory, SettingError, needs_extra
@@ -61,7 +62,10 @@ def estimate_behaviour(
     if folds < 2:
         raise SettingError(f"the behaviour policy is estimated with at least 2 folds, not {folds}.")
     if data.num_episodes < 2:
-        raise SettingError("estimating the behaviour policy takes at least two episodes.")
+        raise SettingError(
+            "estimating the behaviour policy takes at least two episodes, and the log has one. Log more, or check the "
+            "column of episodes if there are several."
+        )
     if unknown := [one for one in models or () if one not in MODELS]:
         raise SettingError(f"unknown model {', '.join(unknown)}. Known are {', '.join(MODELS)}.")
     if not 0 <= seed < 2**32:
@@ -77,13 +81,15 @@ def estimate_behaviour(
     floored = int((found.log_prob < found.least).sum())
     if floored:
         notes.append(f"estimated probabilities were raised to the least that is believed in {floored:,} of the rows")
+    refits = Refits(log, lambda weights: chosen.fit(weights).floored)
     record = EstimatedBehaviour(
         model=best,
         candidates={name: float(fit.log_prob.mean()) for name, fit in fits.items()},
         calibration=found.table(),
         floored=floored,
         notes=tuple(notes),
-        again=lambda episodes: chosen.fit(log.weights_of(episodes)).floored,
+        again=refits,
+        of_halves=refits.of_halves,
     )
     return replace(data, behaviour_log_prob=found.floored, estimated_behaviour=record)
 

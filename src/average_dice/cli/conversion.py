@@ -44,6 +44,8 @@ def convert(
     Example: `average-dice convert visits.csv --columns episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged --observations age,bp,ward --out log.parquet`
     """  # noqa: E501
     from average_dice.data import check_suffix, write_dataset
+    from average_dice.data.model_words import in_words
+    from average_dice.data.understood import size_of
 
     check_suffix(out)
     check_writable(out)
@@ -68,5 +70,6 @@ def convert(
         console.print(table)
     say_notes(console, log)
     if log.estimated_behaviour is not None:
-        console.print(f"Note: probabilities of the logged actions were estimated ({log.estimated_behaviour.model}).")
-    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
+        model = in_words(log.estimated_behaviour.model, log.is_discrete)
+        console.print(f"Note: probabilities of the logged actions were estimated ({model}).", soft_wrap=True)
+    console.print(f"{size_of(log.num_transitions, log.num_episodes)} written to {out}.")

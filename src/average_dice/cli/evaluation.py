@@ -42,7 +42,23 @@ Bootstrap = Annotated[
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Horizon = Annotated[int | None, typer.Option(help="Count the rewards of this many steps. Default: all.")]
-Discount = Annotated[float, typer.Option(help="Discount factor γ, from 0 to 1. With 1, the value is the total reward.")]
+
+
+def _check_discount(discount: float) -> float:
+    """Before the log is read, which may take long."""
+    if not 0 <= discount <= 1:
+        raise SettingError(
+            f"the discount must lie between 0 and 1, not {discount:g}. Give --discount 0.95, for example."
+        )
+    return discount
+
+
+Discount = Annotated[
+    float,
+    typer.Option(
+        help="Discount factor γ, from 0 to 1. With 1, the value is the total reward.", callback=_check_discount
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(help="Limit of memory, such as 2GiB. Default: AVERAGE_DICE_MEMORY, or half of what the machine has."),
@@ -165,7 +181,10 @@ def evaluate(
     ] = "recommended",
     rewards: Annotated[
         str | None,
-        typer.Option(help="What to count, by names of columns, such as outcome,cost. Default: the column reward."),
+        typer.Option(
+            help="What to count, by names of columns, such as outcome,cost. Names with commas in quotes: "
+            "'\"cost, net\",outcome'. Default: the column reward."
+        ),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Also a value for each group of episodes, by this column.")] = None,
     horizon: Horizon = None,

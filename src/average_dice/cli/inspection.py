@@ -66,6 +66,7 @@ def validate(
 def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     import numpy as np
 
+    from average_dice.data.model_words import in_words
     from average_dice.data.understood import others_of
 
     terminated = int(log.terminated.sum())
@@ -87,7 +88,7 @@ def _summary(log: "LoggedDataset") -> Iterator[tuple[str, str]]:
     yield "rewards", f"{log.reward.min():g} to {log.reward.max():g}, mean {log.reward.mean():.4g}"
     estimated = log.estimated_behaviour
     if estimated is not None:
-        yield "behaviour_log_prob", f"estimated, {estimated.model}"
+        yield "behaviour_log_prob", f"estimated: {in_words(estimated.model, log.is_discrete)}"
     else:
         yield "behaviour_log_prob", "unknown" if log.behaviour_log_prob is None else "known"
     yield "target_log_prob", "unknown: evaluate needs --policy" if log.target_log_prob is None else "known"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from average_dice.errors import SettingError
+from average_dice.listing import split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,8 +27,8 @@ Logs = Annotated[
 Categorical = Annotated[
     str | None,
     typer.Option(
-        help="Observation columns that hold codes of categories, by name or number, such as ward,3. Default: those of "
-        "the file."
+        help="Observation columns that hold codes of categories, by name or number, such as ward,3. Names with commas "
+        "in quotes: '\"ward, unit\",3'. Default: those of the file."
     ),
 ]
 ActionFeatures = Annotated[
@@ -38,11 +39,16 @@ Columns = Annotated[
     str | None,
     typer.Option(
         help="Your names of columns: episode=patient_id,time=day,action=drug,reward=outcome,terminated=discharged. "
-        "terminated=true: every episode ends by itself. episode=none: every row is one. What has our name needs none."
+        "terminated=true: every episode ends by itself. episode=none: every row is one. What has our name needs none. "
+        "A pair with a comma in quotes: '\"reward=net, total\",action=drug'."
     ),
 ]
 Observations = Annotated[
-    str | None, typer.Option(help="Your observation columns, such as age,bp,lab_*. Texts become categories.")
+    str | None,
+    typer.Option(
+        help="Your observation columns, such as age,bp,lab_*. Texts become categories. Names with commas in quotes: "
+        "'\"age, years\",bp'."
+    ),
 ]
 Actions = Annotated[
     str | None,
@@ -64,7 +70,10 @@ BehaviourEstimated = Annotated[
         "--behaviour-estimated", help="The log's probabilities are estimates of yours, not what was recorded."
     ),
 ]
-Extra = Annotated[str | None, typer.Option(help="Other columns to keep, such as cost,site.")]
+Extra = Annotated[
+    str | None,
+    typer.Option(help="Other columns to keep, such as cost,site. Names with commas in quotes: '\"cost, net\",site'."),
+]
 
 
 def read_log(
@@ -95,8 +104,8 @@ def read_log(
 
 
 def listed(text: str) -> list[str]:
-    """The names in a text, separated by commas."""
-    return [one.strip() for one in text.split(",") if one.strip()]
+    """The names in a text, separated by commas. A name with a comma is in quotes, as in a CSV file."""
+    return [one for one in split_names(text) if one]
 
 
 def _mapping(text: str) -> dict[str, Any]:
@@ -104,7 +113,10 @@ def _mapping(text: str) -> dict[str, Any]:
     for pair in listed(text):
         ours, separator, yours = (one.strip() for one in pair.partition("="))
         if not (separator and ours and yours):
-            raise SettingError(f"--columns takes pairs such as reward=outcome, separated by commas, not {pair!r}.")
+            raise SettingError(
+                f"--columns takes pairs such as reward=outcome, separated by commas, not {pair!r}. If a name has a "
+                "comma, put its pair in quotes: '\"reward=net, total\",action=drug'."
+            )
         if ours in found:
             raise SettingError(f"--columns maps {ours} twice.")
         found[ours] = yours

@@ -65,6 +65,7 @@ def collect(
     Example: `average-dice collect Hopper-v5 --transitions 4000 --max-steps 100 --seed 0 --out log.parquet`
     """
     from average_dice.data import check_suffix, write_dataset
+    from average_dice.data.understood import size_of
     from average_dice.tasks import TASKS, environments, fastest_envs, find_task
     from average_dice.tasks import collect as collect_log
     from average_dice.tasks.task import require_stochastic
@@ -93,7 +94,7 @@ def collect(
                 policy_name="shipped" if policy is None else policy.name,
             )
     write_dataset(log, out)
-    console.print(f"{log.num_transitions:,} transitions in {log.num_episodes:,} episodes written to {out}.")
+    console.print(f"{size_of(log.num_transitions, log.num_episodes)} written to {out}.")
 
 
 @app.command()

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 
 from average_dice.data.columns import Columns
 from average_dice.errors import DatasetError
+from average_dice.listing import as_option
 
 FEWEST_VALUES = 3  # two values are one indicator already
 MOST_VALUES = 1_000  # above, integers are more likely counts or amounts
@@ -92,7 +93,7 @@ def advice(
     which = "column" if len(places) == 1 else "columns"
     subject = f"observation {which} {_listed(names)} {'holds' if len(places) == 1 else 'hold'} only integers"
     remedy = "declare it" if len(places) == 1 else "declare them"
-    option = ",".join(called)
+    option = as_option(called)
     return f"{subject} ({_listed(numbers)} different values). If they are codes, {remedy}: --categorical {option}"
 
 

@@ -273,7 +273,7 @@ class LoggedDataset:
             object.__setattr__(selected, name, getattr(self, name))
         object.__setattr__(selected, "extra", {name: values[rows] for name, values in self.extra.items()})
         record = self.estimated_behaviour
-        object.__setattr__(selected, "estimated_behaviour", None if record is None else record.fixed())
+        object.__setattr__(selected, "estimated_behaviour", None if record is None else record.of_episodes(rows))
         return selected
 
     def reward_named(self, name: str) -> Float[np.ndarray, " transition"]:

@@ -14,6 +14,7 @@ GIVEN = "given by the user"  # the model of estimates that the user filled in
 
 Chosen = Int[np.ndarray, " chosen"]
 LogProbs = Float[np.ndarray, " transition"]
+Halves = Float[np.ndarray, "half transition"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class EstimatedBehaviour:
     - `floored`: the number of rows whose probability was raised to the least that is believed. `notes`: in sentences.
     - `again`: log μ of all rows of the log, estimated again from these episodes, which may repeat. None if that is not
       possible, as for a log from a file. It is not stored.
+    - `of_halves`: log μ of all rows, from each of several random halves of the episodes. They show how much the
+      estimates still change with the size of the log. None if that is not possible; it gives None if the log is small.
     """
 
     model: str = GIVEN
@@ -43,6 +46,7 @@ class EstimatedBehaviour:
     floored: int = 0
     notes: tuple[str, ...] = ()
     again: Callable[[Chosen], LogProbs] | None = field(default=None, repr=False, compare=False)
+    of_halves: Callable[[], Halves | None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def calibration_error(self) -> float | None:
@@ -63,11 +67,26 @@ class EstimatedBehaviour:
     def of_rows(self, kept: Bool[np.ndarray, " transition"]) -> "EstimatedBehaviour":
         """For a log with only these rows of every episode."""
         again = self.again
-        return self if again is None else replace(self, again=lambda chosen: again(chosen)[kept])
+        return self if again is None else replace(self._at(kept), again=lambda chosen: again(chosen)[kept])
+
+    def of_episodes(self, rows: Int[np.ndarray, " row"]) -> "EstimatedBehaviour":
+        """For a log of other episodes, with these rows of this one: it cannot be estimated again."""
+        return replace(self._at(rows), again=None)
 
     def fixed(self) -> "EstimatedBehaviour":
-        """For a log of other episodes: it cannot be estimated again."""
-        return replace(self, again=None)
+        """For estimates that come with the log: they cannot be made again."""
+        return replace(self, again=None, of_halves=None)
+
+    def _at(self, rows: np.ndarray) -> "EstimatedBehaviour":
+        of_halves = self.of_halves
+        if of_halves is None:
+            return self
+
+        def selected() -> Halves | None:
+            found = of_halves()
+            return None if found is None else found[:, rows]
+
+        return replace(self, of_halves=selected)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from average_dice.data.action_names import with_actions
 from average_dice.data.categories import as_categorical
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.data.dataset import LoggedDataset
@@ -29,6 +30,7 @@ from average_dice.data.tables.files import Mapped, is_csv, read_tables
 from average_dice.data.unpacking import names_in_archive, read_archive
 from average_dice.errors import DatasetError, did_you_mean
 from average_dice.files import written_whole
+from average_dice.listing import as_option
 
 MOST_PATHS = 5  # in a message
 
@@ -72,7 +74,12 @@ def read_dataset(
     files = [file for path in paths for file in expanded(Path(path))]
     for file in files:
         check_file(file)
-    is_mapped = columns is not None or observations is not None or impute is not None or actions is not None
+    is_mapped = columns is not None or observations is not None or impute is not None
+    if actions is not None and not is_mapped and all(map(_has_our_columns, files)):
+        log = _read_logs(files, paths, categorical, action_features, extra, behaviour_estimated)
+        if log.names.actions and log.is_discrete:
+            return with_actions(log, actions)
+    is_mapped = is_mapped or actions is not None
     try:
         if is_mapped or not all(map(_has_our_columns, files)):
             mapped = Mapped(columns or {}, observations, categorical or (), extra, impute, actions)
@@ -135,7 +142,8 @@ def no_such_columns(absent: Sequence[str], known: Sequence[str]) -> DatasetError
     """The error for extra columns that no file has."""
     known = list(dict.fromkeys(known))
     listed = f" The columns are {', '.join(known)}." if known else " Check the name."
-    return DatasetError(f"no column {', '.join(absent)}.{did_you_mean(absent[0], known)}{listed}")
+    again = f" If the log was converted from a table, keep it: average-dice convert … --extra {as_option(absent)}"
+    return DatasetError(f"no column {', '.join(absent)}.{did_you_mean(absent[0], known)}{listed}{again}")
 
 
 def in_files(error: DatasetError, paths: Sequence[str | Path]) -> DatasetError:

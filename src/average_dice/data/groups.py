@@ -6,6 +6,7 @@ from jaxtyping import Int
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME
 from average_dice.errors import DatasetError, SettingError, did_you_mean
+from average_dice.listing import as_option
 
 MOST_NUMBERS = 20  # different numbers that can be groups; with more they are measurements
 MOST_TEXTS = 100  # more groups could not be read
@@ -18,8 +19,9 @@ def groups_of(data: LoggedDataset, by: str) -> dict[str, Int[np.ndarray, " episo
     """
     if by not in data.extra:
         known = [name for name in data.extra if name != EPISODE_NAME]
-        has = f"It has {', '.join(known)}" if known else "It has no extra columns: read_dataset(…, extra=[…])"
-        raise SettingError(f"the log has no column {by} to group by.{did_you_mean(by, known)} {has}.")
+        has = f"It has {', '.join(known)}" if known else "It has no extra columns"
+        keep = f"To keep it: average-dice convert … --extra {as_option([by])}, or read_dataset(…, extra=[…])"
+        raise SettingError(f"the log has no column {by} to group by.{did_you_mean(by, known)} {has}. {keep}.")
     column: np.ndarray = data.extra[by]
     first = np.repeat(column[data.starts], data.lengths)
     missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)

@@ -15,8 +15,8 @@ def doubts(log: LoggedDataset) -> Iterator[str]:
     """Sentences without a full stop, each with what to check."""
     if log.num_episodes == 1:
         yield (
-            "there is only one episode, so no interval can be computed. If the log holds several, check the column of "
-            "episodes"
+            "there is only one episode, so no interval can be computed. Log more, or check the column of episodes if "
+            "there are several"
         )
     size = np.abs(log.reward)
     row = int(size.argmax())

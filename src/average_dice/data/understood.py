@@ -50,6 +50,15 @@ def many(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def size_of(transitions: int, episodes: int, noun: str = "transition") -> str:
+    """The size of a log.
+
+    >>> size_of(4_000, 1)
+    '4,000 transitions in 1 episode'
+    """
+    return f"{many(transitions, noun)} in {many(episodes, 'episode')}"
+
+
 def notes_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """The notes in the metadata of a log, also of one that was joined from several files."""
     parts = [metadata, *(one for one in _list(metadata.get("parts")) if isinstance(one, dict))]

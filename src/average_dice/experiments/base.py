@@ -7,6 +7,7 @@ A new one is a file with a subclass, and a line in `registry.py`.
 """
 
 import json
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ class Experiment(Analysis, Generic[P]):
             return rows
         raise SettingError(
             f"{directory}: no results of {self.name}. "
-            f"Run it first: average-dice benchmark {self.name} --out {directory}"
+            f"Run it first: average-dice benchmark {self.name} --out {shlex.quote(str(directory))}"
         )
 
     def summary(self, directory: Path) -> Summary:

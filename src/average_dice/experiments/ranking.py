@@ -14,6 +14,7 @@ task the settings of `is_unseen_setting`, and the logs from `FIRST_UNSEEN_LOG` o
 """
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -133,7 +134,7 @@ def rank(directory: Path) -> Ranking:
     if not ours:
         raise SettingError(
             f"{directory}: no results of robustness with {RECOMMENDED}. "
-            f"Run it first: average-dice benchmark robustness --out {directory}"
+            f"Run it first: average-dice benchmark robustness --out {shlex.quote(str(directory))}"
         )
     floors = {setting_of(row): RELATIVE_FLOOR * abs(row["truth"]) for row in rows}
     pairs = {name: _pairs(ours, _errors(found)) for name, found in by_name.items()}

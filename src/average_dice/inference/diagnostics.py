@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
+from average_dice.data.model_words import in_words
 from average_dice.data.names import EPISODE_NAME
 from average_dice.errors import NotApplicable
 from average_dice.estimators import AverageDICE, prepared_once
@@ -16,6 +17,7 @@ from average_dice.inference.episode_weights import (
     effective_number,
     episode_weights,
 )
+from average_dice.inference.estimated_ratios import EstimatedRatios
 from average_dice.inference.flow_residual import flow_residual
 from average_dice.inference.log_quality import largest_reward_share, repeated_episodes, unseen_actions
 from average_dice.inference.near_actions import near_actions
@@ -43,7 +45,9 @@ class Heavy:
 class Diagnostics:
     """None where the log or the policy lacks the inputs, or the number means nothing at this discount.
 
-    - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1.
+    - `mean_ratio`: of ρ over all rows, and how many standard errors (by episode) it lies from 1. `mean_ratio_excess`:
+      how much of it is due to errors of estimated probabilities. The distance, `worst_step_ratio` and `balance` are
+      those of ρ without it.
     - `worst_step`: the step whose mean of ρ lies the most standard errors from 1; that mean, and how many.
     - `overlap`: the mean of min(1, ρ), which is 1 minus the total variation distance of π and μ.
     - `unseen_actions`: the share of π's actions at logged states that the log never shows (discrete ones).
@@ -64,7 +68,8 @@ class Diagnostics:
     - `reward_range`: the largest reward minus the least.
     - `largest_reward_share`: the largest share of one row in the variance of rewards.
     - `repeated_episodes`: the share of episodes that are copies.
-    - `estimated_behaviour`: the model of the behaviour policy, if its probabilities were estimated;
+    - `estimated_behaviour`: the model of the behaviour policy, if its probabilities were estimated, and
+      `behaviour_in_words`: the same for people;
       `calibration_error`, `calibration_distance`: of predicted from observed frequencies of actions, on average and at
       most in standard errors.
     """
@@ -76,6 +81,7 @@ class Diagnostics:
     beyond_truncation: float | None = None
     mean_ratio: float | None = None
     mean_ratio_distance: float | None = None
+    mean_ratio_excess: float | None = None
     worst_step: int | None = None
     worst_step_ratio: float | None = None
     worst_step_distance: float | None = None
@@ -99,6 +105,7 @@ class Diagnostics:
     mass_found: float | None = None
     flow_residual: float | None = None
     estimated_behaviour: str | None = None
+    behaviour_in_words: str | None = None
     calibration_error: float | None = None
     calibration_distance: float | None = None
 
@@ -121,6 +128,7 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
         near_actions=None if near is None else near.share,
         near_rows=None if near is None else near.rows,
         estimated_behaviour=None if record is None else record.model,
+        behaviour_in_words=None if record is None else in_words(record.model, data.is_discrete),
         calibration_error=None if record is None else record.calibration_error,
         calibration_distance=None if record is None else record.calibration_distance,
     )
@@ -132,15 +140,17 @@ def diagnose(problem: Problem, *, key: jax.Array) -> Diagnostics:
     shares = weights / weights.sum() if weights.any() else weights
     heaviest = np.argsort(-shares)[:NUM_HEAVIEST]
     names = data.extra.get(EPISODE_NAME)
-    mean, distance = assumptions.mean_ratio(problem)
-    step, step_ratio, step_distance = assumptions.worst_step(problem)
-    balance = assumptions.balance(problem, key=key)
+    ratios = EstimatedRatios.of(problem)
+    mean, distance = assumptions.mean_ratio(problem, ratios)
+    step, step_ratio, step_distance = assumptions.worst_step(problem, ratios)
+    balance = assumptions.balance(problem, ratios, key=key)
     follows = ~np.isneginf(problem.log_ratio)
     followed = None if follows.all() else int(np.isfinite(problem.final_log_product).sum())
     return replace(
         of_log,
         mean_ratio=mean,
         mean_ratio_distance=distance,
+        mean_ratio_excess=ratios.excess,
         worst_step=step,
         worst_step_ratio=step_ratio,
         worst_step_distance=step_distance,

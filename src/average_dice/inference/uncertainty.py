@@ -65,7 +65,7 @@ def uncertainty(
 ) -> Uncertainty:
     """The interval of the method, which was prepared for this problem with this key."""
     if problem.dataset.num_episodes < 2:
-        return _none("the log has one episode")
+        return _none("the log has one episode. Log more, or check the column of episodes if there are several")
     number = settings.resamples_of(method)
     if number == 0 and method.trains:
         return _none("the method trains anew on every resample; ask for some with bootstrap_trained")

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from average_dice.data.understood import size_of
 from average_dice.report.bands import band
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, percent, short
@@ -18,7 +19,9 @@ Content = Mapping[str, Any]
 
 MEANING = (
     "If the true odds of each logged action, given also what was not recorded, lie within a factor Γ of the recorded "
-    "ones, the value lies between the bounds."
+    "ones, the value lies between the bounds. The value at Γ = 1 and the bounds are by weighted per-decision "
+    "importance sampling (wpdis; memoryless and by state: by a table of values), not by the recommended estimator, so "
+    "`evaluate` may give another value."
 )
 
 
@@ -55,7 +58,7 @@ def _ends(one: Content) -> str:
 
 def _source(content: Content) -> str:
     return (
-        f"{content['transitions']:,} transitions in {content['episodes']:,} episodes · log {content['sha256'][:12]} · "
+        f"{size_of(content['transitions'], content['episodes'])} · log {content['sha256'][:12]} · "
         f"discount {content['discount']:g} · {content['resamples']} bootstrap resamples of episodes · "
         f"seed {content['seed']}"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from average_dice.data.model_words import in_words
 from average_dice.problem import Estimand
 from average_dice.report.formatting import short
 
@@ -71,11 +72,11 @@ def checks_table(checks: Sequence[Mapping[str, str]]) -> list[CheckRow]:
     return sorted(rows, key=lambda row: order.index(row.status))
 
 
-def calibration_sentence(estimated: Mapping[str, Any] | None) -> str | None:
+def calibration_sentence(estimated: Mapping[str, Any] | None, is_discrete: bool) -> str | None:
     """Which model estimated the behaviour policy, and how to read its chart; None if none did."""
     if not estimated:
         return None
-    sentence = f"The log does not record them; they were estimated by the model {estimated['model']}"
+    sentence = f"The log does not record them; they were estimated ({in_words(estimated['model'], is_discrete)})"
     if estimated["calibration"]:
         sentence += ". On held-out episodes its predictions should come true as often as predicted: dots on the line"
     return f"{sentence}."
@@ -100,9 +101,14 @@ def log_table(dataset: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def has_discrete_actions(dataset: Mapping[str, Any]) -> bool:
+    """Of the log; by the JSON form."""
+    return str(dataset["action"]).startswith("discrete")
+
+
 def _behaviour(dataset: Mapping[str, Any]) -> str:
     if dataset.get("behaviour_model"):
-        return f"estimated, {dataset['behaviour_model']}"
+        return f"estimated: {in_words(dataset['behaviour_model'], has_discrete_actions(dataset))}"
     return "known" if dataset["behaviour_known"] else "unknown"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from average_dice.data.understood import size_of
 from average_dice.problem import Estimand
 from average_dice.report import charts, comparing, distribution, parts
 from average_dice.report.estimands import Words, words_of
@@ -22,6 +23,7 @@ from average_dice.report.tables import (
     checks_table,
     estimate_rows,
     footnotes_of,
+    has_discrete_actions,
     log_table,
     settings_table,
 )
@@ -92,7 +94,9 @@ def _context(content: Content) -> dict[str, Any]:
         "forest": Markup(charts.forest(rows, marked, content["behaviour"]["value"], words.axis)),
         "charts": _charts(content, words),
         "ratio_labels": charts.RATIO_LABELS,
-        "calibration": calibration_sentence(content.get("behaviour_estimate")),
+        "calibration": calibration_sentence(
+            content.get("behaviour_estimate"), has_discrete_actions(content["dataset"])
+        ),
         "checks": checks_table(content["checks"]),
         "log": log_table(content["dataset"]),
         "settings": settings_table(content),
@@ -134,7 +138,7 @@ def _heading(content: Content, question: str, kind: str, name: str | None) -> di
     """The title, and what the report is about. Files of earlier versions have neither names nor a date."""
     data = content["dataset"]
     log = content.get("log") or data["metadata"].get("task") or "–"
-    size = f"{data['transitions']:,} logged transitions in {data['episodes']:,} episodes"
+    size = size_of(data["transitions"], data["episodes"], "logged transition")
     facts = [(kind, name or "–"), ("log", f"{log}, {size}")]
     if content.get("date"):
         facts.append(("date", content["date"]))

@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from average_dice.data.understood import size_of
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
 from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
@@ -242,7 +243,7 @@ def _source(content: Content) -> Text:
     legend = [f"{STAR} recommended"] if any(one["estimator"] == content["recommended"] for one in estimates) else []
     legend += [f"{mark} {label}" for label, mark in footnotes_of(content).items()]
     source = (
-        f"{dataset['transitions']:,} transitions in {dataset['episodes']:,} episodes · "
+        f"{size_of(dataset['transitions'], dataset['episodes'])} · "
         f"log {dataset['sha256'][:12]} · seed {content['seed']}"
     )
     kinds = sorted({one["interval"] for one in estimates if one["interval"] is not None})

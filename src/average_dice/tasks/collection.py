@@ -7,6 +7,7 @@ would make them too small.
 """
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -187,7 +188,7 @@ def write_truth(
 ) -> None:
     """Writes the true values as a JSON file, with the command that computed them."""
     discounts = "".join(f" --discount {value.discount:g}" for value in values)
-    policy = "" if policy_name is None else f" --policy {policy_name}"
+    policy = "" if policy_name is None else f" --policy {shlex.quote(policy_name)}"
     record = {
         "task": task.name,
         "values": [asdict(value) for value in values],

@@ -6,6 +6,7 @@ a pickle can execute code.
 """
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -114,7 +115,7 @@ def train_and_record(task: Task, out: Path, *, seed: int, num_steps: int | None 
         "seed": seed,
         "settings": asdict(settings),
         "versions": {package: version(package) for package in packages} | simulator_versions(make_envs),
-        "command": f"average-dice train {task.name} --seed {seed}{steps} --out {out.name}",
+        "command": f"average-dice train {task.name} --seed {seed}{steps} --out {shlex.quote(out.name)}",
     }
     save_policy(policy, out)
     write_text_whole(out.with_suffix(".json"), json.dumps(record, indent=2) + "\n")

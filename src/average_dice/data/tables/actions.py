@@ -26,6 +26,7 @@ from average_dice.data.tables.roles import Roles, listed
 from average_dice.data.tables.rows import Rows
 from average_dice.data.understood import Understood
 from average_dice.errors import DatasetError, did_you_mean
+from average_dice.listing import as_option
 
 Arrays = Mapping[str, pa.Array]
 WHAT = "an action"
@@ -90,7 +91,7 @@ def _single_float(name: str, column: pa.Array, understood: Understood) -> tuple[
     if (values == np.round(values)).all():
         understood.note(
             f"{name} holds decimal numbers that are all whole ({len(np.unique(values)):,} different), and counts as a "
-            f"continuous action. If these are choices, declare it: --categorical {name}"
+            f"continuous action. If these are choices, declare it: --categorical {as_option([name])}"
         )
     understood.column("action", name, "continuous", range_of(values), f"{values[0]:g}")
     return values[:, None], () if name == "action" else (name,)

@@ -3,6 +3,7 @@
 Nulls and NaN are missing values. Here they stay missing: NaN in numbers, None in texts.
 """
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from average_dice.errors import DatasetError
 
 YES = ("true", "t", "yes", "y", "1")
 NO = ("false", "f", "no", "n", "0")
+DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T\s]|$)")  # 2024-01-31, 31.1.24
+MOST_LOOKED_AT = 100  # values that show whether texts are dates
 MOST_NAMED = 6  # categories in the table of what was understood
 
 
@@ -61,6 +64,16 @@ def is_number(column: pa.Array) -> bool:
     kind = column.type
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
     return any(test(kind) for test in tests)
+
+
+def holds_dates(column: pa.Array) -> bool:
+    """Whether it holds dates or times; also texts that look like dates."""
+    if pa.types.is_temporal(column.type):
+        return True
+    if not is_text(column):
+        return False
+    known = column.drop_null()[:MOST_LOOKED_AT].to_pylist()
+    return bool(known) and all(DATE.match(one) for one in known)
 
 
 def numbers(name: str, column: pa.Array, what: str) -> np.ndarray:

@@ -3,8 +3,9 @@
 import csv
 import gzip
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from average_dice import memory
 from average_dice.data.dataset import LoggedDataset
-from average_dice.data.tables.columns import is_text, kind_of, plain
+from average_dice.data.tables.columns import MOST_LOOKED_AT, holds_dates, is_text, kind_of, plain
 from average_dice.data.tables.log import log_of_table
 from average_dice.data.tables.mapping import roles_of
 from average_dice.data.tables.roles import Roles
@@ -27,6 +28,7 @@ DELIMITERS = (",", ";", "\t", "|")
 LONGEST_HEADER = 2**20  # bytes of the first line of a CSV file
 MOST_COLUMNS = 10_000
 PER_BYTE = 4  # memory for each byte that is read: the shortest number of a CSV file has two bytes, and then eight
+LOOKED_AT = 2**20  # bytes at the start of a CSV file that show which columns hold dates
 CHUNK = 2**24  # bytes that are decompressed at once
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, zlib.error, csv.Error)
@@ -48,9 +50,9 @@ class Mapped:
     impute: str | None
     actions: Sequence[Any] | None = None
 
-    def roles(self, names: Sequence[str]) -> Roles:
-        """The roles of a file with these columns."""
-        return roles_of(names, self.columns, self.observations, self.categorical, self.extra).of(names)
+    def roles(self, names: Sequence[str], dates: Callable[[], Collection[str]]) -> Roles:
+        """The roles of a file with these columns, of which some are dates."""
+        return roles_of(names, self.columns, self.observations, self.categorical, self.extra, dates).of(names)
 
 
 def read_tables(paths: Sequence[Path], mapped: Mapped) -> LoggedDataset:
@@ -60,7 +62,7 @@ def read_tables(paths: Sequence[Path], mapped: Mapped) -> LoggedDataset:
     for path in paths:
         try:
             names = _names(path)
-            first = first or mapped.roles(names)
+            first = first or mapped.roles(names, partial(_dates, path))
             parts.append(_read(path, first.of(names).names))
         except DatasetError as error:
             where = f"{path.name}: " if len(paths) > 1 else ""
@@ -105,6 +107,20 @@ def _names(path: Path) -> list[str]:
             f"{path.name}: the first line holds no names of columns, but numbers. Add a line with names."
         )
     return list(names)
+
+
+def _dates(path: Path) -> set[str]:
+    """The columns that hold dates or times, by the first rows; none if these cannot be read."""
+    try:
+        if is_csv(path):
+            options = pa_csv.ParseOptions(delimiter=_delimiter(_header(path)), newlines_in_values=True)
+            with pa_csv.open_csv(path, pa_csv.ReadOptions(block_size=LOOKED_AT), options) as reader:
+                some = pa.table(reader.read_next_batch())
+        else:
+            some = pa.table(next(pq.ParquetFile(path).iter_batches(MOST_LOOKED_AT)))
+        return {name for name in some.column_names if holds_dates(plain(some.column(name)))}
+    except (*UNREADABLE, StopIteration):
+        return set()
 
 
 def _read(path: Path, names: Sequence[str]) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from average_dice.data.dataset import LoggedDataset
 from average_dice.data.names import EPISODE_NAME, Names
 from average_dice.data.tables.actions import actions_of, log_probabilities, mask_of, require_all
-from average_dice.data.tables.columns import is_number, kind_of, numbers, plain, range_of, taken, texts
+from average_dice.data.tables.columns import holds_dates, is_number, kind_of, numbers, plain, range_of, taken, texts
 from average_dice.data.tables.observations import check_missing, imputed, joined, observed
 from average_dice.data.tables.roles import Roles, listed
 from average_dice.data.tables.rows import Rows, ends_of, rows_of
@@ -36,7 +36,7 @@ def log_of_table(
     if table.num_rows == 0:
         raise DatasetError("the table has no rows. Check how it was written or filtered.")
     understood = understood or Understood()
-    roles = _with_categoricals(roles, table)
+    roles = _with_categoricals(_without_dates(roles, table, understood), table)
     unsorted = {name: plain(table.column(name)) for name in roles.names}
     rows = rows_of(unsorted, roles, understood)
     terminated, truncated = ends_of(unsorted, roles, rows, understood)
@@ -82,6 +82,29 @@ def log_of_table(
         categorical=seen.categorical,
         names=Names(seen.names, action_names, dict(seen.categories)),
         extra=extra,
+    )
+
+
+def _without_dates(roles: Roles, table: pa.Table, understood: Understood) -> Roles:
+    """A pattern such as * matches dates, too, and they are no observations. One that is named is refused elsewhere."""
+    dates = [name for name in roles.matched if holds_dates(plain(table.column(name)))]
+    if not dates:
+        return roles
+    sources = listed(roles.observations)
+    kept = [place for place, name in enumerate(sources) if name not in dates]
+    if not kept:
+        raise DatasetError(f"the observations {', '.join(dates)} hold dates or times. Name at least one other column.")
+    holds = "holds dates or times and is" if len(dates) == 1 else "hold dates or times and are"
+    understood.note(
+        f"{', '.join(dates)} {holds} left out of the observations. If it matters, add a number, such as the days since "
+        "the start of the episode"
+    )
+    following = None if roles.next_observations is None else listed(roles.next_observations)
+    return replace(
+        roles,
+        observations=[sources[place] for place in kept],
+        next_observations=None if following is None else [following[place] for place in kept],
+        matched=[],
     )
 
 

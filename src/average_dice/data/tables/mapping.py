@@ -1,11 +1,12 @@
 """From a mapping such as reward=outcome, and from names that are equal to ours, to the roles of a file's columns."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from average_dice.data.tables.roles import Roles, require, shown
 from average_dice.errors import DatasetError, SettingError, did_you_mean
+from average_dice.listing import as_option
 
 NEEDED = ("episode", "action", "reward")
 OPTIONAL = ("time", "terminated", "truncated", "action_mask", "next_observations")
@@ -31,8 +32,12 @@ def roles_of(
     observations: Sequence[str] | None,
     categorical: Sequence[str | int],
     extra: Sequence[str],
+    dates: Callable[[], Collection[str]] = tuple,
 ) -> Roles:
-    """The roles of a file with these columns. What `columns` does not map may have our name."""
+    """The roles of a file with these columns. What `columns` does not map may have our name.
+
+    `dates`: gives the columns that hold dates or times, which are not suggested as observations.
+    """
     given = _known(columns)
     if observations is not None:
         given["observations"] = list(observations)
@@ -48,7 +53,7 @@ def roles_of(
         for value in given.values():
             if isinstance(value, str) and not any(one in value for one in "*+"):
                 require(value, names)
-        raise DatasetError(_foreign(absent, names, given))
+        raise DatasetError(_foreign(absent, names, given, dates()))
     if isinstance(action := given["action"], str) and action not in names and "+" in action:
         given["action"] = action.split("+")
     if "next_observations" not in given and (following := _following(given["observations"], names)):
@@ -83,7 +88,7 @@ def _following(observations: str | Sequence[str], names: Sequence[str]) -> str |
     return following if all(one in names for one in following) else None
 
 
-def _foreign(absent: Sequence[str], names: Sequence[str], given: Mapping[str, Any]) -> str:
+def _foreign(absent: Sequence[str], names: Sequence[str], given: Mapping[str, Any], dates: Collection[str]) -> str:
     """What is missing, and a command to start from."""
     mapped = {key: value for key, value in given.items() if key != "observations"}
     taken = {str(value) for value in given.values()}
@@ -95,11 +100,14 @@ def _foreign(absent: Sequence[str], names: Sequence[str], given: Mapping[str, An
         elif key not in mapped and key in NEEDED:
             mapped[key] = "COLUMN"
     rest = [name for name in names if name not in taken and not re.search("prob", name.lower())]
-    pairs = ",".join(
+    left_out = [name for name in rest if name in dates]
+    rest = [name for name in rest if name not in dates]
+    pairs = as_option(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in mapped.items()
     )
-    several = ",".join(rest[:5]) + (",…" if len(rest) > 5 else "") or "COLUMN,COLUMN"
+    several = as_option(rest[:5] or ["COLUMN", "COLUMN"]) + (",…" if len(rest) > 5 else "")
     return (
         f"no column for {', '.join(absent)}. Its columns are {shown(names)}. Say which is which, for example: "
         f"--columns {pairs} --observations {several} (in Python: columns={{…}}, observations=[…])."
+        + (f" Left out: {', '.join(left_out)}, with dates or times, which are no observations." if left_out else "")
     )

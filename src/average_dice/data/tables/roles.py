@@ -30,14 +30,16 @@ class Roles:
     action_mask: Several | None = None
     categorical: Sequence[str | int] = ()
     extra: Sequence[str] = ()
+    matched: Sequence[str] = ()  # observations that no name but a pattern gave
 
     def of(self, columns: Sequence[str]) -> "Roles":
         """The same for a table with these columns: patterns such as lab_* become names, and all names are known."""
         for name in ("behaviour", "target"):
             if getattr(self, f"{name}_prob") is not None and getattr(self, f"{name}_log_prob") is not None:
                 raise DatasetError(f"give {name}_prob or {name}_log_prob, not both.")
-        observations = self.observations
+        observations, matched = self.observations, list(self.matched)
         if not isinstance(observations, str):
+            matched += [name for one in observations for name in _expanded(one, columns) if name != one]
             observations = [name for one in observations for name in _expanded(one, columns)]
             if not observations:
                 raise DatasetError("no observation column is given. Name at least one.")
@@ -52,7 +54,7 @@ class Roles:
                 "Give one for each, in the same order."
             )
         given = {one.name: getattr(self, one.name) for one in fields(self)}
-        found = Roles(**given | {"observations": observations, "next_observations": following})
+        found = Roles(**given | {"observations": observations, "next_observations": following, "matched": matched})
         for name in found.names:
             require(name, columns)
         return found

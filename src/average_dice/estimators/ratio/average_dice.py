@@ -259,7 +259,7 @@ class AverageDICE(Estimator):
                 "effective_episodes": problem.effective_episodes,
             },
             history=fitted.history,
-            notes=(*self._choices(problem), *self._doubts(found_mass), *fitted.notes),
+            notes=(*self._choices(problem), *self._doubts(problem, found_mass), *fitted.notes),
         )
 
     def _choices(self, problem: Problem) -> list[Note]:
@@ -269,11 +269,17 @@ class AverageDICE(Estimator):
             choices.append(HELD if isinstance(self.completion, HeldAtTruncation) else LABELS_END)
         return choices
 
-    def _doubts(self, found_mass: float) -> list[Note]:
+    def _doubts(self, problem: Problem, found_mass: float) -> list[Note]:
         if self.value.mass is None or 1 / MASS_OFF < found_mass < MASS_OFF:
             return []
-        text = f"the mass found is {found_mass:.3g} instead of 1: check both log-probabilities"
-        return [Note(NoteCode.MASS_OFF, text)]
+        estimated = problem.dataset.estimated_behaviour is not None
+        remedy = (
+            "the probabilities of the logged actions were estimated, and errors of the estimate change it; estimate "
+            "them from more episodes, or with all that the actions depended on"
+            if estimated
+            else "check both log-probabilities"
+        )
+        return [Note(NoteCode.MASS_OFF, f"the mass found is {found_mass:.3g} instead of 1: {remedy}")]
 
 
 def _is_hashable(method: AverageDICE) -> bool:

@@ -1,7 +1,8 @@
 """Are the recorded probabilities right, and does the log have the policy's actions?
 
 Under μ the importance ratio ρ = π(a|s) / μ(a|s) has the mean 1 at every state and step. An action that π takes and μ
-never takes lowers that mean. Only wrong probabilities raise it above 1.
+never takes lowers that mean. Only wrong probabilities raise it above 1. Where μ was estimated, the errors of a sound
+estimate raise it, too; so the rules judge it without that excess (`inference/estimated_ratios.py`).
 """
 
 import operator
@@ -17,7 +18,7 @@ from average_dice.inference.rules.base import (
     always,
     at_least,
 )
-from average_dice.inference.rules.remedies import BETTER_ESTIMATES, CHECK_PROBABILITIES, CLOSER_POLICY
+from average_dice.inference.rules.remedies import BETTER_ESTIMATES, CHECK_PROBABILITIES, CLOSER_POLICY, ERRORS_UNKNOWN
 from average_dice.problem import Estimand
 
 FROM_ONE = f"{STANDARD_ERRORS.format(SIGNIFICANT)} from 1"
@@ -32,24 +33,40 @@ def _wrong(evidence: Evidence) -> str:
 
 
 def _check(evidence: Evidence) -> str:
-    return CHECK_PROBABILITIES if evidence.diagnostics.estimated_behaviour is None else BETTER_ESTIMATES
+    found = evidence.diagnostics
+    if found.estimated_behaviour is None:
+        return CHECK_PROBABILITIES
+    return ERRORS_UNKNOWN if found.mean_ratio_excess is None else BETTER_ESTIMATES
 
 
-def _off_one(ratio: str) -> Callable[[Evidence], float | None]:
+Mean = Callable[[Evidence], float | None]
+
+
+def _mean_without_excess(evidence: Evidence) -> float | None:
+    found = evidence.diagnostics
+    return None if found.mean_ratio is None else found.mean_ratio - (found.mean_ratio_excess or 0.0)
+
+
+def _step_mean(evidence: Evidence) -> float | None:
+    return evidence.diagnostics.worst_step_ratio
+
+
+def _off_one(ratio: Mean) -> Mean:
     """|ratio − 1|."""
 
     def measure(evidence: Evidence) -> float | None:
-        mean = getattr(evidence.diagnostics, ratio)
+        mean = ratio(evidence)
         return None if mean is None else abs(mean - 1)
 
     return measure
 
 
-def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
+def _average(ratio: Mean, where: str) -> Callable[[Evidence], str]:
     """The reason, which depends on the side of 1 that the mean lies on."""
 
     def says(evidence: Evidence) -> str:
-        mean = getattr(evidence.diagnostics, ratio)
+        mean = ratio(evidence)
+        assert mean is not None  # the rule has fired
         reasons = [_wrong(evidence), HOLE] if mean < 1 else [_wrong(evidence)]
         if evidence.diagnostics.followed_episodes is not None:
             reasons.reverse()  # a policy that never takes some actions often lacks coverage
@@ -58,29 +75,44 @@ def _average(ratio: str, where: str) -> Callable[[Evidence], str]:
     return says
 
 
-def _average_remedy(ratio: str) -> Callable[[Evidence], str]:
+def _average_remedy(ratio: Mean) -> Callable[[Evidence], str]:
     def remedy(evidence: Evidence) -> str:
-        mean = getattr(evidence.diagnostics, ratio)
+        mean = ratio(evidence)
+        assert mean is not None
         return f"{_check(evidence)}; {CLOSER_POLICY}" if mean < 1 else _check(evidence)
 
     return remedy
 
 
+def _shown_mean(evidence: Evidence) -> str:
+    if evidence.diagnostics.mean_ratio_excess is None:
+        return evidence.fill("{mean_ratio:.3f}, {mean_ratio_distance:.1f} standard errors from 1")
+    without = _mean_without_excess(evidence)
+    return evidence.fill(
+        f"{{mean_ratio:.3f}}, and {without:.3f} without what errors of the estimated probabilities add, "
+        "{mean_ratio_distance:.1f} standard errors from 1"
+    )
+
+
 MEAN_RATIO = Rule(
     name="mean-ratio",
-    reads=("mean_ratio", "mean_ratio_distance"),
+    reads=("mean_ratio", "mean_ratio_distance", "mean_ratio_excess"),
     description="mean importance ratio",
     explanation="Whether the probabilities in the log and those of the policy fit together.",
-    definition="Mean of ρ over the log, and its distance from 1 in standard errors. 1 if both probabilities are right",
-    measure=_off_one("mean_ratio"),
-    shows="{mean_ratio:.3f}, {mean_ratio_distance:.1f} standard errors from 1",
+    definition=(
+        "Mean of ρ over the log, and its distance from 1 in standard errors. 1 if both probabilities are right. Errors "
+        "of estimated probabilities raise it, by about as much as it rises when they are estimated from half of the "
+        "episodes: `mean_ratio_excess`. The distance is that of the mean without it"
+    ),
+    measure=_off_one(_mean_without_excess),
+    shows=_shown_mean,
     limits=Limits(
         why="In long logs a deviation of less than 5% can be significant and still harmless",
         significance="mean_ratio_distance",
         not_supported=Limit(0.05, operator.ge, f"{FROM_ONE}, and 5% or more", f"{CLOSE_TO_ONE}, or less than 5%"),
     ),
-    says=_average("mean_ratio", "over the log"),
-    remedy=_average_remedy("mean_ratio"),
+    says=_average(_mean_without_excess, "over the log"),
+    remedy=_average_remedy(_mean_without_excess),
 )
 
 STEP_RATIO = Rule(
@@ -92,7 +124,7 @@ STEP_RATIO = Rule(
         "The step (γᵗ > 1/10) whose mean of ρ lies the most standard errors from 1, that mean, and its distance. The "
         "standard error uses the spread of all rows where that of the step is smaller"
     ),
-    measure=_off_one("worst_step_ratio"),
+    measure=_off_one(_step_mean),
     shows="{worst_step_ratio:.3f} at step {worst_step}, {worst_step_distance:.1f} standard errors from 1",
     limits=Limits(
         why="A missing action at a single step biases only part of the value: up to 20% the estimate may still be near",
@@ -100,8 +132,8 @@ STEP_RATIO = Rule(
         weak=always(FROM_ONE, CLOSE_TO_ONE),
         not_supported=Limit(0.2, operator.gt, f"{FROM_ONE}, and more than 20%", "at most 20% from 1"),
     ),
-    says=_average("worst_step_ratio", "at step {worst_step}"),
-    remedy=_average_remedy("worst_step_ratio"),
+    says=_average(_step_mean, "at step {worst_step}"),
+    remedy=_average_remedy(_step_mean),
 )
 
 
@@ -236,14 +268,19 @@ CALIBRATION = Rule(
     remedy="log behaviour_log_prob, or the observations that the actions depended on",
 )
 
+
+def _model(evidence: Evidence) -> str:
+    return evidence.diagnostics.behaviour_in_words or evidence.diagnostics.estimated_behaviour or ""
+
+
 ESTIMATED_PROBABILITIES = Rule(
     name="estimated-probabilities",
-    reads=("estimated_behaviour",),
+    reads=("estimated_behaviour", "behaviour_in_words"),
     description="estimated probabilities of the logged actions",
     explanation="The log does not record how likely each action was. No estimate can see what the log leaves out.",
     definition="The model that estimated the probabilities of the logged actions, if they were not recorded",
     measure=lambda evidence: None if evidence.diagnostics.estimated_behaviour is None else 1.0,
-    shows="{estimated_behaviour}",
+    shows=_model,
     limits=Limits(
         why=(
             "The verdict is at best *supported if nothing unobserved drove the actions*: no log can show what it does "
@@ -251,8 +288,8 @@ ESTIMATED_PROBABILITIES = Rule(
         ),
         if_observed=always("estimated", "recorded"),
     ),
-    says=(
-        "probabilities of the logged actions were estimated ({estimated_behaviour}), which is right only if nothing "
+    says=lambda evidence: (
+        f"probabilities of the logged actions were estimated ({_model(evidence)}), which is right only if nothing "
         "unobserved drove the actions"
     ),
     remedy="log behaviour_log_prob, and all that the actions depended on",

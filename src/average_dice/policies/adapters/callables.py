@@ -10,6 +10,7 @@ import numpy as np
 from average_dice.data import LoggedDataset
 from average_dice.errors import PolicyError, SettingError
 from average_dice.policies.adapters.distributions import from_distribution
+from average_dice.policies.adapters.failing import explained
 from average_dice.policies.adapters.frames import as_frame
 from average_dice.policies.adapters.log_names import action_codes, num_actions, place_of_state
 from average_dice.policies.adapters.outputs import Kind, Output, read_output
@@ -54,7 +55,8 @@ def from_call(
         if output == Kind.ACTIONS:
             raise PolicyError(f"{source}: whether its actions are discrete is known from the log: as_policy(x, data).")
         return _built(Output(Kind(output)), call, None, source)
-    probed = read_output(call(data.observation[:PROBED_ROWS]))
+    with explained(source, data):
+        probed = read_output(call(data.observation[:PROBED_ROWS]))
     kind = Kind(output) if output is not None else _kind(probed, data, source, logits)
     return _built(Output(kind, probed.arrays, probed.low, probed.high, probed.distribution), call, data, source)
 
@@ -166,7 +168,8 @@ def actions_policy(call: Call, data: LoggedDataset, source: str) -> Deterministi
     if not data.is_discrete:
         width = data.action.shape[1]
         return DeterministicPolicy(Named(lambda observations: _continuous(call(observations), width, source), source))
-    taken = _discrete(call(data.observation), data, source)
+    with explained(source, data):
+        taken = _discrete(call(data.observation), data, source)
     return DeterministicPolicy(
         Named(lambda observations: _discrete(call(observations), data, source), source),
         num_actions=max(num_actions(data), int(taken.max()) + 1),

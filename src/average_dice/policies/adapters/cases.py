@@ -66,6 +66,8 @@ class Cases:
     data: LoggedDataset
     source: str
     is_final: Callable[[Observations], np.ndarray]
+    remedy: str
+    notes: tuple[str, ...] = ()
 
     def __call__(self, observations: Observations) -> Float[np.ndarray, "row choice"]:
         case = self.case_of(observations)
@@ -76,9 +78,7 @@ class Cases:
                 state, more = observations[int(strange.argmax())], int(strange.sum()) - 1
                 others = f" ({more:,} more like it)" if more else ""
                 place, shown = place_of_state(state, self.data), shown_state(state, self.data)
-                raise PolicyError(
-                    f"{place}: no case of {self.source} applies to {shown}.{others} Add one, or a rule for all others."
-                )
+                raise PolicyError(f"{place}: no case of {self.source} applies to {shown}.{others} {self.remedy}")
         everywhere = np.zeros(self.log_probabilities.shape[1])  # what π does after the end does not count
         return np.where(missing[:, None], everywhere, self.log_probabilities[case])
 
@@ -92,8 +92,10 @@ def policy_by_cases(
     probabilities: Sequence[np.ndarray],
     data: LoggedDataset,
     source: str,
+    remedy: str,
+    notes: Sequence[str] = (),
 ) -> CategoricalPolicy:
-    """The policy, after a check that every state of the log that matters has a case."""
+    """The policy, after a check that every state of the log that matters has a case. `remedy`: where one has none."""
     size = max(len(one) for one in probabilities)
     padded = np.array([np.pad(one, (0, size - len(one))) for one in probabilities])
     reached = np.concatenate([data.observation, data.next_observation[~data.terminated]])
@@ -106,6 +108,8 @@ def policy_by_cases(
             data,
             source,
             lambda observations: np.array([row.tobytes() in final for row in observations + 0.0], bool),
+            remedy,
+            tuple(notes),
         )
     cases(reached)
     return CategoricalPolicy(cases)

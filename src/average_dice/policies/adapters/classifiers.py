@@ -9,6 +9,7 @@ import numpy as np
 from average_dice.data import LoggedDataset
 from average_dice.errors import PolicyError
 from average_dice.policies.adapters.callables import actions_policy
+from average_dice.policies.adapters.failing import explained
 from average_dice.policies.adapters.frames import as_frame
 from average_dice.policies.adapters.log_names import action_codes, num_actions
 from average_dice.policies.base import Observations, Policy
@@ -34,7 +35,10 @@ def from_classifier(model: Any, data: LoggedDataset | None) -> Policy:
     codes = action_codes(classes, data, name)
     if codes.min() < 0:
         raise PolicyError(f"{name} has the class {codes.min()}. Actions are numbered 0, 1, 2, …")
-    return CategoricalPolicy(ClassProbabilities(model, data, codes, max(num_actions(data), int(codes.max()) + 1)))
+    found = ClassProbabilities(model, data, codes, max(num_actions(data), int(codes.max()) + 1))
+    with explained(name, data):
+        found(data.observation[:1])
+    return CategoricalPolicy(found)
 
 
 def from_predictor(model: Any, data: LoggedDataset | None) -> Policy:

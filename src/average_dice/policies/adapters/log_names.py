@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from jaxtyping import Int
 
 from average_dice.data import LoggedDataset
 from average_dice.errors import PolicyError, did_you_mean
+from average_dice.listing import as_option
 
 SHOWN = 8  # names in a message
 
@@ -39,8 +41,8 @@ def action_codes(labels: Sequence[Any] | np.ndarray, data: LoggedDataset, whose:
             "Names(actions=('…', …)), or use the numbers of the actions."
         )
     raise PolicyError(
-        f"{whose} has the action {first!r}, which the log does not have.{meant_or_known(first, known)} Actions that "
-        "were never taken may be added to the log's names of actions."
+        f"{whose} has the action {first!r}, which the log does not have.{meant_or_known(first, known)} If it was never "
+        f"taken, add it to the log's actions: --actions {as_option([*list(known)[:SHOWN], first])} (actions=[…])."
     )
 
 
@@ -59,7 +61,32 @@ def column_names(data: LoggedDataset) -> list[str]:
     return [data.names.observation(column) for column in range(data.observation.shape[1])]
 
 
-def code_of(value: Any, column: int, data: LoggedDataset, whose: str) -> float:
+@dataclass(frozen=True)
+class Unlogged:
+    """Categories that a policy names and the log does not have, by column. No row has their codes, −1, −2, …"""
+
+    codes: dict[tuple[int, str], float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def code(self, text: str, column: int, data: LoggedDataset, whose: str) -> float:
+        """The code of such a category. One that differs only in case, spaces or signs is a slip, and refused."""
+        known, name = data.names.categories[column], data.names.observation(column)
+        if _letters(text) in map(_letters, known):
+            raise PolicyError(f"{whose}: {text!r} is not a category of {name!r}.{meant_or_known(text, known)}")
+        if (column, text) not in self.codes:
+            self.codes[column, text] = -1.0 - len(self.codes)
+            self.notes.append(
+                f"{whose}: {text!r} is not a category of {name!r} in the log, so it applies to no row."
+                f"{meant_or_known(text, known)}".rstrip(".")
+            )
+        return self.codes[column, text]
+
+
+def _letters(text: str) -> str:
+    return "".join(one for one in text.casefold() if one.isalnum())
+
+
+def code_of(value: Any, column: int, data: LoggedDataset, whose: str, unlogged: Unlogged) -> float:
     """The number of a value of an observation column: the code of a category, or the number itself."""
     known = data.names.categories.get(column, ())
     text = _text(value, known)
@@ -67,7 +94,7 @@ def code_of(value: Any, column: int, data: LoggedDataset, whose: str) -> float:
         return float(known.index(text))
     name = data.names.observation(column)
     if known:
-        raise PolicyError(f"{whose}: {text!r} is not a category of {name!r}.{meant_or_known(text, known)}")
+        return unlogged.code(text, column, data, whose)
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -15,9 +15,11 @@ import numpy as np
 from average_dice.data import LoggedDataset
 from average_dice.errors import PolicyError
 from average_dice.policies.adapters.cases import NO_CASE, policy_by_cases, probabilities_of, require_discrete
-from average_dice.policies.adapters.log_names import code_of, column_number
+from average_dice.policies.adapters.log_names import Unlogged, code_of, column_number
 from average_dice.policies.base import Observations, Policy
 from average_dice.policies.unbound import UnboundPolicy
+
+REMEDY = 'Add a rule, or the key "otherwise" beside "rules", which says what to do in all other states.'
 
 Condition = Callable[[Observations], np.ndarray]
 
@@ -42,7 +44,7 @@ def check_form(content: Any, source: str) -> None:
         if not isinstance(rule, Mapping) or set(rule) != {"if", "then"} or not isinstance(rule["if"], Mapping):
             raise PolicyError(f"{source}, rule {number}: a rule is {{'if': {{column: condition}}, 'then': …}}.")
     if not content["rules"] and "otherwise" not in content:
-        raise PolicyError(f"{source}: there is no rule.")
+        raise PolicyError(f"{source}: there is no rule. Add one, or the key 'otherwise'.")
 
 
 def from_rules(content: Mapping[str, Any], data: LoggedDataset | None, *, source: str = "the rules") -> Policy:
@@ -51,11 +53,12 @@ def from_rules(content: Mapping[str, Any], data: LoggedDataset | None, *, source
     if data is None:
         return UnboundPolicy(partial(from_rules, content, source=source), source)
     require_discrete(data, source)
+    unlogged = Unlogged()
     conditions: list[list[Condition]] = []
     rows = []
     for number, rule in enumerate(content["rules"], start=1):
         where = f"{source}, rule {number}"
-        conditions.append([_condition(name, wanted, data, where) for name, wanted in rule["if"].items()])
+        conditions.append([_condition(name, wanted, data, where, unlogged) for name, wanted in rule["if"].items()])
         rows.append(probabilities_of(rule["then"], data, where))
     if "otherwise" in content:
         conditions.append([])
@@ -68,10 +71,10 @@ def from_rules(content: Mapping[str, Any], data: LoggedDataset | None, *, source
             case[matches & (case == NO_CASE)] = number
         return case
 
-    return policy_by_cases(case_of, rows, data, source)
+    return policy_by_cases(case_of, rows, data, source, REMEDY, unlogged.notes)
 
 
-def _condition(name: str, wanted: Any, data: LoggedDataset, where: str) -> Condition:
+def _condition(name: str, wanted: Any, data: LoggedDataset, where: str, unlogged: Unlogged) -> Condition:
     """[low, high) with null for open; a name or a number; or a list of names."""
     column = column_number(name, data, where)
     if isinstance(wanted, list) and len(wanted) == 2 and all(one is None or _is_number(one) for one in wanted):
@@ -83,7 +86,8 @@ def _condition(name: str, wanted: Any, data: LoggedDataset, where: str) -> Condi
         return lambda observations: (observations[:, column] >= low) & (observations[:, column] < high)
     if wanted is None or wanted == [] or isinstance(wanted, Mapping):
         raise PolicyError(f"{where}: {name!r} needs [low, high], a name or number, or a list of names.")
-    codes = [code_of(one, column, data, where) for one in (wanted if isinstance(wanted, list) else [wanted])]
+    given = wanted if isinstance(wanted, list) else [wanted]
+    codes = [code_of(one, column, data, where, unlogged) for one in given]
     return lambda observations: np.isin(observations[:, column], codes)
 
 

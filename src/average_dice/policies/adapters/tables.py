@@ -12,11 +12,12 @@ from average_dice.data import LoggedDataset
 from average_dice.data.validation import SAME_OBSERVATION
 from average_dice.errors import PolicyError
 from average_dice.policies.adapters.cases import NO_CASE, policy_by_cases, probabilities_of, require_discrete
-from average_dice.policies.adapters.log_names import code_of, column_names, column_number, meant_or_known
+from average_dice.policies.adapters.log_names import Unlogged, code_of, column_names, column_number, meant_or_known
 from average_dice.policies.base import Observations, Policy
 from average_dice.policies.unbound import UnboundPolicy
 
 ACTION, PROBABILITY = "action", "probability"
+REMEDY = "Add a row for it; rules in a JSON file can have one for all other states."
 
 
 def from_array(table: Any, data: LoggedDataset | None) -> Policy:
@@ -33,7 +34,7 @@ def from_array(table: Any, data: LoggedDataset | None) -> Policy:
         )
     require_discrete(data, source)
     rows = [probabilities_of(row, data, f"state {state} of {source}") for state, row in enumerate(array)]
-    return policy_by_cases(partial(_state_number, len(array)), rows, data, source)
+    return policy_by_cases(partial(_state_number, len(array)), rows, data, source, REMEDY)
 
 
 def _state_number(num_states: int, observations: Observations) -> np.ndarray:
@@ -50,14 +51,14 @@ def from_mapping(table: Mapping[Any, Any], data: LoggedDataset | None) -> Policy
     require_discrete(data, source)
     if not table:
         raise PolicyError("the table of states is empty.")
-    width, states, rows = data.observation.shape[1], [], []
+    width, states, rows, unlogged = data.observation.shape[1], [], [], Unlogged()
     for state, given in table.items():
         values = state if isinstance(state, tuple) else (state,)
         if len(values) != width:
             raise PolicyError(f"{source}: the state {state!r} has {len(values)} values, an observation has {width}.")
-        states.append([code_of(value, column, data, source) for column, value in enumerate(values)])
+        states.append([code_of(value, column, data, source, unlogged) for column, value in enumerate(values)])
         rows.append(probabilities_of(given, data, f"state {state!r}"))
-    return _by_states(np.array(states), list(range(width)), rows, data, source)
+    return _by_states(np.array(states), list(range(width)), rows, data, source, unlogged)
 
 
 def from_frame(frame: Any, data: LoggedDataset | None) -> Policy:
@@ -107,8 +108,12 @@ def from_columns(columns: Mapping[str, list[Any]], data: LoggedDataset | None, *
         raise PolicyError(f"{source}: it has no column of the state.{meant_or_known('', names)}")
     numbers = [column_number(name, data, source) for name in observed]
     lines = list(zip(*(columns[name] for name in observed), strict=True))
+    unlogged = Unlogged()
     states = [
-        tuple(code_of(value, number, data, f"{source}, row {row}") for value, number in zip(line, numbers, strict=True))
+        tuple(
+            code_of(value, number, data, f"{source}, row {row}", unlogged)
+            for value, number in zip(line, numbers, strict=True)
+        )
         for row, line in enumerate(lines, start=1)
     ]
     given: dict[tuple[float, ...], dict[str, Any]] = {}
@@ -125,11 +130,16 @@ def from_columns(columns: Mapping[str, list[Any]], data: LoggedDataset | None, *
         before |= here
     first = {state: row for row, state in reversed(list(enumerate(states, start=1)))}
     rows = [probabilities_of(one, data, f"{source}, state of row {first[state]}") for state, one in given.items()]
-    return _by_states(np.array(list(given)), numbers, rows, data, source)
+    return _by_states(np.array(list(given)), numbers, rows, data, source, unlogged)
 
 
 def _by_states(
-    states: np.ndarray, columns: list[int], rows: list[np.ndarray], data: LoggedDataset, source: str
+    states: np.ndarray,
+    columns: list[int],
+    rows: list[np.ndarray],
+    data: LoggedDataset,
+    source: str,
+    unlogged: Unlogged,
 ) -> Policy:
     """Looks states up exactly, and then to the rounding that a log allows between a row and the next."""
     places = {state.tobytes(): place for place, state in enumerate(states + 0.0)}
@@ -145,7 +155,7 @@ def _by_states(
             found[missing] = np.array([_nearest(state, states) for state in different])[back.reshape(-1)]
         return found
 
-    return policy_by_cases(case_of, rows, data, source)
+    return policy_by_cases(case_of, rows, data, source, REMEDY, unlogged.notes)
 
 
 def _nearest(state: np.ndarray, states: np.ndarray) -> int:
