@@ -27,7 +27,7 @@ LAYOUTS = {
     "one file": [range(31)],
     "files that divide episodes": [range(8), range(8, 9), range(9, 31)],
     "files in another order": [range(20, 31), range(5), range(5, 20)],
-    "row groups in another order": [[*range(16, 31), *range(16)]],  # by groups of 4
+    "row groups in another order": [[*range(12, 24), *range(12), *range(24, 31)]],  # by groups of 4
     "rows reversed": [range(30, -1, -1)],
     "interleaved files": [range(0, 31, 2), range(1, 31, 2)],
     "shuffled": [np.random.default_rng(0).permutation(31)],
@@ -58,6 +58,14 @@ def test_blocks_are_the_log_that_is_read_whole(tmp_path, kind, layout, rows):
     check_the_same(blocks, whole, rows)
     check_the_same(blocks, whole, rows)  # another pass gives the same
     blocks.close()
+
+
+def test_batches_that_are_sorted_each_are_not_sorted_together(tmp_path, monkeypatch):
+    folder = write_parts(table_of(uneven_log(), tmp_path), tmp_path / "log", [[*range(16, 31), *range(16)]], 31)
+    monkeypatch.setattr(survey, "MOST_ROWS_AT_ONCE", 15)
+    with LogBlocks.open(folder, rows=10) as blocks:
+        assert blocks.copy is not None
+        check_the_same(blocks, uneven_log(), 10)
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS)[:4])
