@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import average_dice as ad
-from average_dice.data import LogBlocks, external_sort
+from average_dice.data import LogBlocks, external_sort, survey
+from average_dice.data import parts as parts_module
 from average_dice.data.survey import BlockEnds
 from on_disk import check_the_same, continuous_log, sizes, table_of, uneven_log, with_everything, write_parts
 
@@ -26,7 +27,7 @@ LAYOUTS = {
     "one file": [range(31)],
     "files that divide episodes": [range(8), range(8, 9), range(9, 31)],
     "files in another order": [range(20, 31), range(5), range(5, 20)],
-    "row groups in another order": [[*range(16, 31), *range(16)]],  # by groups of 4
+    "row groups in another order": [[*range(12, 24), *range(12), *range(24, 31)]],  # by groups of 4
     "rows reversed": [range(30, -1, -1)],
     "interleaved files": [range(0, 31, 2), range(1, 31, 2)],
     "shuffled": [np.random.default_rng(0).permutation(31)],
@@ -59,6 +60,14 @@ def test_blocks_are_the_log_that_is_read_whole(tmp_path, kind, layout, rows):
     blocks.close()
 
 
+def test_batches_that_are_sorted_each_are_not_sorted_together(tmp_path, monkeypatch):
+    folder = write_parts(table_of(uneven_log(), tmp_path), tmp_path / "log", [[*range(16, 31), *range(16)]], 31)
+    monkeypatch.setattr(survey, "MOST_ROWS_AT_ONCE", 15)
+    with LogBlocks.open(folder, rows=10) as blocks:
+        assert blocks.copy is not None
+        check_the_same(blocks, uneven_log(), 10)
+
+
 @pytest.mark.parametrize("layout", list(LAYOUTS)[:4])
 def test_rows_that_have_a_sorted_order_of_row_groups_need_no_sorting(tmp_path, layout, monkeypatch):
     monkeypatch.setattr(external_sort, "_sort", None)
@@ -71,10 +80,11 @@ def test_rows_that_have_a_sorted_order_of_row_groups_need_no_sorting(tmp_path, l
     rows=st.integers(1, 40),
     row_group=st.integers(1, 20),
     num_files=st.integers(1, 3),
+    batch=st.integers(1, 20),
     disorder=st.sampled_from(["none", "files", "all"]),
     seed=st.integers(0, 99),
 )
-def test_any_lengths_blocks_and_layout(tmp_path_factory, lengths, rows, row_group, num_files, disorder, seed):
+def test_any_lengths_blocks_and_layout(tmp_path_factory, lengths, rows, row_group, num_files, batch, disorder, seed):
     folder = tmp_path_factory.mktemp("any")
     log = uneven_log(tuple(lengths), seed=seed)
     generator = np.random.default_rng(seed)
@@ -82,12 +92,15 @@ def test_any_lengths_blocks_and_layout(tmp_path_factory, lengths, rows, row_grou
     bounds = np.sort(generator.integers(0, sum(lengths) + 1, num_files - 1))  # some files may be empty
     parts = np.split(order, bounds)
     if disorder == "files":
-        generator.shuffle(bounds)
         parts = [parts[one] for one in generator.permutation(num_files)]
     write_parts(table_of(log, folder), folder / "log", parts, row_group)
-    with LogBlocks.open(folder / "log", rows=rows) as blocks:
-        check_the_same(blocks, log, rows)
-        assert blocks.num_episodes == log.num_episodes
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (parts_module, survey):
+            patch.setattr(module, "MOST_ROWS_AT_ONCE", batch)
+        with LogBlocks.open(folder / "log", rows=rows) as blocks:
+            check_the_same(blocks, log, rows)
+            assert blocks.num_episodes == log.num_episodes
+            assert (blocks.shortest, blocks.longest) == (min(lengths), max(lengths))
 
 
 @given(

@@ -13,6 +13,7 @@ import pytest
 
 import average_dice as ad
 from average_dice.data import LogBlocks
+from average_dice.data.survey import divided
 from on_disk import continuous_log, table_of, uneven_log, with_everything, write_parts
 
 ROWS = 5  # of a block
@@ -285,6 +286,15 @@ def test_a_file_that_changes_between_passes(tmp_path):
     path.unlink()
     with pytest.raises(ad.DatasetError, match=r"log\.parquet: the file was changed or removed"):
         list(blocks)
+
+
+def test_rows_that_are_missing_at_the_end_of_a_pass(tmp_path):
+    ad.write_dataset(uneven_log(), tmp_path / "log.parquet")
+    parts = LogBlocks.open(tmp_path / "log.parquet").source.parts
+    assert [len(table) for table, _ in divided(parts, (3, 31))] == [3, 28]
+    for ends in ((3, 32), (3, 30)):
+        with pytest.raises(ad.DatasetError, match="the files were changed while the log was read"):
+            list(divided(parts, ends))
 
 
 def test_a_damaged_sorted_copy(tmp_path):

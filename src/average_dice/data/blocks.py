@@ -83,7 +83,7 @@ class LogBlocks:
         extra: Sequence[str] = (),
         behaviour_estimated: bool = False,
     ) -> "LogBlocks":
-        """Opens a log in our Parquet format: a file, a folder, a pattern such as logs/*.parquet, or several of them.
+        """Opens a log in our Parquet format: a file, a folder, a pattern such as `logs/*.parquet`, or several.
 
         If there is an order of the row groups in which all rows are sorted by episode and step, they are read where
         they are. Otherwise DuckDB writes a sorted copy (`pip install 'average-dice[large]'`): into a temporary folder
