@@ -59,9 +59,7 @@ def test_all_differences_of_correlated_values_are_covered_together(num_episodes)
     wanted, together, alone, logs = truth[:, None] - truth, 0, 0, 3_000
     for _ in range(logs):
         episodes = generator.standard_normal((num_episodes, 4)) @ mixing + truth
-        found = simultaneous(
-            episodes.mean(axis=0), resampled_means(episodes, 100, generator), 0.95, num_episodes
-        )
+        found = simultaneous(episodes.mean(axis=0), resampled_means(episodes, 100, generator), 0.95, num_episodes)
         missed = (found.lower > wanted) | (wanted > found.upper)
         together += not missed.any()
         alone += not missed[0, 1]

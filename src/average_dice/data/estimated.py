@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from average_dice.errors import DatasetError
 
+MOST_REMEMBERED = 2**27  # bytes of estimates (128 MiB): 100 resamples of 160,000 rows
 GIVEN = "given by the user"  # the model of estimates that the user filled in
 
 Chosen = Int[np.ndarray, " chosen"]
@@ -64,6 +65,23 @@ class EstimatedBehaviour:
         """For a log with only these rows of every episode."""
         again = self.again
         return self if again is None else replace(self, again=lambda chosen: again(chosen)[kept])
+
+    def remembered(self) -> "EstimatedBehaviour":
+        """Estimates again only once from the same episodes, for several policies on the same bootstrap resamples."""
+        again, kept = self.again, dict[bytes, LogProbs]()
+        if again is None:
+            return self
+
+        def once(chosen: Chosen) -> LogProbs:
+            name = chosen.tobytes()
+            found = kept.get(name)
+            if found is None:
+                found = again(chosen)
+                if (len(kept) + 1) * found.nbytes <= MOST_REMEMBERED:
+                    kept[name] = found
+            return found
+
+        return replace(self, again=once)
 
     def fixed(self) -> "EstimatedBehaviour":
         """For a log of other episodes: it cannot be estimated again."""

@@ -39,7 +39,7 @@ class Simultaneous:
     @property
     def not_excluded(self) -> Bool[np.ndarray, " policy"]:
         """Whether each policy may be the best: no other is significantly better."""
-        return ~(self.lower > 0).any(axis=0)
+        return np.asarray(~(self.lower > 0).any(axis=0))
 
 
 def simultaneous(
