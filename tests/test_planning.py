@@ -80,7 +80,8 @@ def test_two_policies_that_are_the_same_need_no_episodes_but_have_no_difference(
         MDP.sample(40, seed=0), MDP.policy, 0.95, against=as_policy(MDP.behaviour), against_name="old", **FAST
     )
     assert other.against.policy == "old"
-    assert "from old" in other.sentences[0]
+    assert other.sentences[0].startswith("You have 40 episodes, with an expected ±0.0")
+    assert "from old" in other.sentences[1]
 
 
 def test_truncation_at_the_full_length_changes_nothing_and_earlier_it_does(found):
@@ -188,3 +189,13 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     done = subprocess.run([str(one) for one in command], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "--episodes takes whole numbers" in done.stderr
+
+
+def test_a_truncation_is_advised_only_if_the_log_still_supports_the_value(found):
+    content = found.to_dict()
+    short = content["truncations"][0] | {"lower": -0.001, "upper": 0.001, "verdict": "weak"}
+    content["truncations"] = [short]
+    assert drawing.sentences(content)[-1].startswith("Truncation after 5 steps keeps 2")
+    for worse in ({"verdict": "not supported"}, {"upper": 1.0}, {"lower": -1.0}):
+        content["truncations"] = [short | worse]
+        assert drawing.sentences(content)[-1].endswith("do not truncate earlier.")

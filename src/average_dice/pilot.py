@@ -78,6 +78,7 @@ class Truncation:
     - `transitions`: of its episodes. `after`: the share of the discount weight that lies after a truncation.
     - `half_width`: expected from as many episodes as the pilot log has.
     - `change`: the value minus that of the whole log, with its interval: what truncation costs in bias.
+    - `verdict`: whether the truncated log would support the value.
     """
 
     steps: int
@@ -88,6 +89,7 @@ class Truncation:
     change: float
     lower: float | None
     upper: float | None
+    verdict: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,23 +199,19 @@ class Pilot:
 
     def truncated(self, here: Found, problem: Problem, steps: int) -> Truncation:
         """The same method on the log of the first steps."""
-        data = problem.dataset
-        prepared = self.method.prepare(problem, key=self.key)
-        value = prepared.fit().value
-        values = bootstrap_values(
-            self.method, problem, len(here.replicates), self.settings.seed, key=self.key, prepared=prepared
-        )
-        change = difference(value, here.value, values, here.replicates, self.settings.level, self.num_episodes)
+        data, short, level = problem.dataset, self.found(problem), self.settings.level
+        change = difference(short.value, here.value, short.replicates, here.replicates, level, self.num_episodes)
         ends_there = int((~data.terminated[data.starts + data.lengths - 1]).sum())
         return Truncation(
             steps=steps,
             transitions=data.num_transitions,
-            value=float(value),
-            half_width=half_width(self.spread(values), self.num_episodes, self.num_episodes, self.settings.level),
+            value=short.value,
+            half_width=half_width(short.standard_error, self.num_episodes, self.num_episodes, level),
             after=float(problem.discount**steps * ends_there / self.num_episodes),
             change=change.value,
             lower=change.lower,
             upper=change.upper,
+            verdict=short.verdict.level,
         )
 
 
@@ -242,10 +240,10 @@ class Expects:
 
     def at(self, number: int) -> Expected:
         """The expected half-width of the interval from this many episodes."""
-        ends = (half_width(one, self.pilot, number, self.level) for one in self._ends(number))
+        lower, upper = (half_width(one, self.pilot, number, self.level) for one in self._ends(number))
         other = self.other
         gap = None if other is None else half_width(other.standard_error, self.pilot, number, self.level)
-        return Expected(number, half_width(self.standard_error, self.pilot, number, self.level), *ends, gap)
+        return Expected(number, half_width(self.standard_error, self.pilot, number, self.level), lower, upper, gap)
 
     def needed(self, width: float) -> Needed:
         """The episodes for this half-width."""

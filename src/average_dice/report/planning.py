@@ -31,6 +31,8 @@ def sentences(content: Content) -> list[str]:
         )
     elif content["needed"] is not None:
         found.append(_about_width(content))
+    else:
+        found.append(f"You have {content['episodes']:,} episodes, with an expected ±{content['half_width']:.2g}.")
     if content["against"] is not None:
         found.append(_about_difference(content))
     if content["verdict"]["level"] == "weak":
@@ -89,14 +91,18 @@ def _about_law(content: Content) -> list[str]:
 
 
 def _about_truncation(content: Content) -> list[str]:
-    """The shortest length at which the value is shown to change by less than the half-width of the interval."""
+    """The shortest length that the log supports and that changes the value by less than the half-width for sure."""
     width = content["half_width"]
     shorter = [one for one in content["truncations"] if one["transitions"] < content["transitions"]]
-    small = [one for one in shorter if one["lower"] is not None and max(-one["lower"], one["upper"]) <= width]
+    known = [one for one in shorter if one["lower"] is not None and one["verdict"] != "not supported"]
+    small = [one for one in known if max(-one["lower"], one["upper"]) <= width]
     if not shorter:
         return []
     if not small:
-        return [f"Each of these truncations may change the value by more than ±{width:.2g}: do not truncate earlier."]
+        return [
+            f"After each of these truncations the log would not support the value, or it may change by more than "
+            f"±{width:.2g}: do not truncate earlier."
+        ]
     one = small[0]
     share = one["transitions"] / content["transitions"]
     return [
@@ -107,7 +113,7 @@ def _about_truncation(content: Content) -> list[str]:
 
 def expected_rows(content: Content) -> Rows:
     """The number of episodes, the expected half-width, its range, and the half-width of the difference, if any."""
-    rows = []
+    rows: Rows = []
     for one in content["expected"]:
         row = (f"{one['episodes']:,}", f"±{one['half_width']:.3g}", f"{one['lower']:.3g} to {one['upper']:.3g}")
         rows.append(row if one["difference"] is None else (*row, f"±{one['difference']:.3g}"))
@@ -129,6 +135,7 @@ TRUNCATION_HEADINGS = (
     "change",
     "its interval",
     "after",
+    "verdict",
 )
 
 
@@ -143,6 +150,7 @@ def truncation_rows(content: Content) -> Rows:
             short(one["change"]),
             interval(one),
             f"{one['after']:.0%}",
+            one["verdict"],
         )
         for one in content["truncations"]
     ]
