@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: simultaneous-coverage planning boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -64,6 +64,12 @@ screenshots: $(VENV)/browser            ## make the screenshots of the report fo
 
 coverage: $(VENV)/dev            ## compute docs/coverage.md (an hour and a half; continues after an interruption)
 	$(BIN)/python tools/interval_coverage.py
+
+simultaneous-coverage: $(VENV)/dev            ## compute the table of docs/comparing.md (an hour; continues after an interruption)
+	$(BIN)/python tools/simultaneous_coverage.py
+
+planning: $(VENV)/dev            ## compute the table of docs/planning.md (minutes; continues after an interruption)
+	$(BIN)/python tools/planning.py
 
 misleading: $(VENV)/dev            ## compute docs/misleading.md (half an hour; continues after an interruption)
 	$(BIN)/python tools/misleading.py

@@ -45,7 +45,19 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
     assert loaded.strip() == "set()"
 
 
-COMMANDS = ["demo", "evaluate", "report", "compare", "validate", "estimators", "tasks", "collect", "truth", "train"]
+COMMANDS = [
+    "demo",
+    "evaluate",
+    "report",
+    "compare",
+    "plan",
+    "validate",
+    "estimators",
+    "tasks",
+    "collect",
+    "truth",
+    "train",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

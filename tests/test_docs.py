@@ -122,3 +122,13 @@ def test_the_api_page_has_every_public_name(path):
     short = f"{path}.".removeprefix(".")
     missing = {name for name in names if name not in documented and short + name not in documented}
     assert not missing, f"docs/api.md lacks {', '.join(sorted(missing))} of {module.__name__}."
+
+
+@pytest.mark.parametrize("name", ["comparing", "planning"])
+def test_the_code_of_the_page_runs(name, tmp_path, monkeypatch):
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": name}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(block, names)
+    assert len(list(tmp_path.glob("*.html"))) == 1

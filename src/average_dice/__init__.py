@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from average_dice.inference.refutation import Refutations as Refutations
     from average_dice.notes import Note as Note
     from average_dice.notes import NoteCode as NoteCode
+    from average_dice.planning import Plan as Plan
+    from average_dice.planning import plan as plan
     from average_dice.policies import CategoricalPolicy as CategoricalPolicy
     from average_dice.policies import GaussianPolicy as GaussianPolicy
     from average_dice.policies import Policy as Policy
@@ -107,6 +109,8 @@ _HOME = {
     "evaluate": "evaluation",
     "Comparison": "comparison",
     "compare": "comparison",
+    "Plan": "planning",
+    "plan": "planning",
     "Refutation": "inference.refutation",
     "Refutations": "inference.refutation",
     "refute": "refutation",

@@ -16,7 +16,7 @@ from average_dice.features.logged_state_actions import is_tight
 from average_dice.inference.behaviour import Behaviour, by_same_method, from_logged_returns, without_value
 from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.diagnostics import Diagnostics
-from average_dice.inference.difference import Difference, behaviour_value, difference
+from average_dice.inference.difference import Difference, OnBehaviour, difference
 from average_dice.inference.refutation.results import Refutations
 from average_dice.inference.rules import NOT_SUPPORTED, Check
 from average_dice.inference.uncertainty import IntervalSettings, Uncertainty, bootstrap_values, uncertainty
@@ -107,6 +107,7 @@ def answer(
     refutations: Refutations | None = None,
     *,
     key: jax.Array,
+    on_behaviour: OnBehaviour | None = None,
 ) -> Answer:
     """The answer by a method that was run on the problem; None if only baselines were."""
     data, estimate = problem.dataset, None if run is None else run.estimate
@@ -117,7 +118,7 @@ def answer(
     behaviour = without_value(no_gain)
     if name is not None and run is not None:
         try:
-            gain, behaviour = _against_behaviour(name, run, problem, settings, key)
+            gain, behaviour = _against_behaviour(name, run, problem, settings, key, on_behaviour or OnBehaviour())
             gain = replace(gain, supported=verdict.level != NOT_SUPPORTED)
         except NotApplicable as reason:
             no_gain = str(reason)
@@ -152,7 +153,7 @@ def _with_advice(verdict: Verdict, data: LoggedDataset) -> Verdict:
 
 
 def _against_behaviour(
-    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array
+    name: str, run: Run, problem: Problem, settings: IntervalSettings, key: jax.Array, on_behaviour: OnBehaviour
 ) -> tuple[Difference, Behaviour]:
     """The difference from the behaviour policy by the same method on the same resamples, and the latter's value.
 
@@ -167,7 +168,7 @@ def _against_behaviour(
         replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=run.prepared)
     if replicates is None:
         raise NotApplicable("this needs two episodes and two bootstrap resamples (--bootstrap, --bootstrap-trained)")
-    behaviour, baselines = behaviour_value(method, problem, len(replicates), settings.seed, key=key)
+    behaviour, baselines = on_behaviour.value(method, problem, len(replicates), settings.seed, key=key)
     episodes = problem.dataset.num_episodes
     gain = difference(value, behaviour, replicates, baselines, settings.level, episodes)
     return gain, by_same_method(name, behaviour, baselines, settings.level, episodes)

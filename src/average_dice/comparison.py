@@ -1,13 +1,15 @@
 """compare: several policies on one log, with each other and with the behaviour policy.
 
 All of them are evaluated on the same bootstrap resamples, so their values change together from resample to resample,
-and the differences are paired.
+and the differences are paired. The intervals of all differences hold together (`inference/simultaneous.py`), so that
+"this policy is the best" has the stated confidence, however many policies are compared.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,15 @@ from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.estimators import RECOMMENDED
 from average_dice.evaluation import Evaluation, evaluate
 from average_dice.files import write_text_whole
-from average_dice.inference.difference import Difference, difference
+from average_dice.inference.best_policies import BestPolicies, Contender, Ranked
+from average_dice.inference.bootstrap import Replicates
+from average_dice.inference.difference import Difference, OnBehaviour, difference
 from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.memory import by_argument
 from average_dice.progress import shown_by_argument
 from average_dice.report import page, terminal
 from average_dice.report.estimands import WORDS
+from average_dice.report.formatting import percent
 
 BEHAVIOUR = "behaviour"
 
@@ -34,13 +39,16 @@ BEHAVIOUR = "behaviour"
 class Comparison:
     """The evaluation of each policy, and the differences between pairs: (one, other) → value of one minus the other.
 
-    `title` and `command` are for the report.
+    The interval of each difference is for that difference alone; those of `simultaneous_differences` hold together.
+    `title` and `command` are for the report. `behaviour_replicates`: the behaviour policy's values on the bootstrap
+    resamples; not in the JSON.
     """
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[tuple[str, str], Difference]
     title: str | None = None
     command: str | None = None
+    behaviour_replicates: Replicates | None = field(default=None, repr=False, compare=False)
 
     def with_command(self, command: str) -> "Comparison":
         """The same comparison with the command that made it, for the report."""
@@ -49,15 +57,32 @@ class Comparison:
     @property
     def best(self) -> str:
         """The policy with the largest value, which may be the behaviour policy."""
-        values = {name: _value(found) for name, found in self.evaluations.items()}
-        behaviour = self._first.behaviour.value
-        assert behaviour is not None
-        return max([*values, BEHAVIOUR], key=lambda name: values.get(name, behaviour))
+        values = self._values
+        return max(values, key=lambda name: values[name])
 
     @property
     def best_is_clear(self) -> bool:
-        """Whether the best is significantly better than every other policy, and the log supports every value."""
-        return self._best_is_significant and not self._unsupported
+        """Whether every other policy is excluded as the best, which takes a log that supports every value."""
+        return self.not_excluded == (self.best,)
+
+    @property
+    def not_excluded(self) -> tuple[str, ...]:
+        """The policies that cannot be excluded as the best, the behaviour policy among them.
+
+        A policy is excluded if another is significantly better by the simultaneous intervals. One whose value the log
+        does not support is never excluded, and excludes no other.
+        """
+        return self._together.not_excluded
+
+    @property
+    def ranking(self) -> tuple[Ranked, ...]:
+        """All policies from the largest value, with the simultaneous intervals of their differences from the first."""
+        return self._together.ranking(self._values)
+
+    @property
+    def simultaneous_differences(self) -> Mapping[tuple[str, str], Difference]:
+        """As `differences`, with intervals that hold together with the confidence level."""
+        return {pair: self._together.difference(*pair) for pair in self.differences}
 
     @property
     def summary(self) -> str:
@@ -65,9 +90,20 @@ class Comparison:
         largest = f"Largest {WORDS[self._first.estimand].name}: {self.best}"
         if self._unsupported:
             unsupported = ", ".join(self._unsupported)
-            return f"{largest}, but no conclusion: the log does not support the value of {unsupported}."
-        significant = "significantly better" if self._best_is_significant else "but not significantly better"
-        return f"{largest}, {significant} than every other policy."
+            return f"{largest}, but no conclusion: the log does not support the value of {unsupported}.{self._may_be}"
+        if self.best_is_clear:
+            return f"{largest}, significantly better than every other policy."
+        return f"{largest}, but not significantly better than every other policy.{self._may_be}"
+
+    @property
+    def _may_be(self) -> str:
+        """Which of the policies with simultaneous intervals may be the best."""
+        names = [name for name in self.not_excluded if name in self._together.among]
+        if self._together.found is None:
+            return ""
+        start = "Of the others, the best is" if self._unsupported else "The best is"
+        one_of = "" if len(names) == 1 else "one of "
+        return f" {start} {one_of}{', '.join(names)} ({percent(self._together.level)} confidence over all pairs)."
 
     @property
     def _first(self) -> Evaluation:
@@ -75,12 +111,22 @@ class Comparison:
         return next(iter(self.evaluations.values()))
 
     @property
-    def _best_is_significant(self) -> bool:
-        return all(
-            found.judgement == ("better" if pair[0] == self.best else "worse")
-            for pair, found in self.differences.items()
-            if self.best in pair
-        )
+    def _values(self) -> dict[str, float]:
+        """The values that are shown, with that of the behaviour policy last."""
+        behaviour = self._first.behaviour.value
+        assert behaviour is not None
+        return {**{name: _value(found) for name, found in self.evaluations.items()}, BEHAVIOUR: behaviour}
+
+    @cached_property
+    def _together(self) -> BestPolicies:
+        """All policies, and the behaviour policy by the same method."""
+        gap = next(found for (_, other), found in self.differences.items() if other == BEHAVIOUR)
+        contenders = {
+            name: Contender(_value(found), found.replicates.get(RECOMMENDED), found.verdict.level != NOT_SUPPORTED)
+            for name, found in self.evaluations.items()
+        }
+        contenders[BEHAVIOUR] = Contender(gap.baseline, self.behaviour_replicates)
+        return BestPolicies.of(contenders, gap.level, self._first.dataset["episodes"])
 
     @property
     def _unsupported(self) -> list[str]:
@@ -101,7 +147,24 @@ class Comparison:
             ],
             "best": self.best,
             "best_is_clear": self.best_is_clear,
+            "not_excluded": list(self.not_excluded),
+            "ranking": [_ranked_content(one) for one in self.ranking],
+            "simultaneous": self._simultaneous_content(),
             "summary": self.summary,
+        }
+
+    def _simultaneous_content(self) -> dict[str, Any]:
+        """The intervals that hold together, in the order of `differences`, and how they were found."""
+        found = self._together.found
+        return {
+            "level": self._together.level,
+            "critical": None if found is None else found.critical,
+            "kind": None if found is None else found.kind,
+            "policies": list(self._together.among),
+            "differences": [
+                {"policy": one, "other": other, **asdict(gap), "judgement": gap.judgement}
+                for (one, other), gap in self.simultaneous_differences.items()
+            ],
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -156,6 +219,9 @@ def compare(
     if estimate_behaviour:
         starting("estimating the behaviour policy")
         dataset = with_estimated_behaviour(dataset, seed=seed)
+    if dataset.estimated_behaviour is not None:
+        dataset = replace(dataset, estimated_behaviour=dataset.estimated_behaviour.remembered())
+    on_behaviour = OnBehaviour()  # the same for all policies: half of the work of each
     evaluations = {}
     for name, policy in policies.items():
         starting(name)
@@ -172,6 +238,7 @@ def compare(
             policy_name=name,
             log_name=log_name,
             created=created,
+            on_behaviour=on_behaviour,
         )
         if found.estimates[RECOMMENDED].value is None or found.against_behaviour is None:
             raise NotApplicable(f"{name}: {'; '.join(str(note) for note in found.estimates[RECOMMENDED].notes)}")
@@ -193,7 +260,8 @@ def compare(
         )
         supported = NOT_SUPPORTED not in (here.verdict.level, there.verdict.level)
         differences[one, other] = replace(found_difference, supported=supported)
-    return Comparison(evaluations, differences, title)
+    _, replicates = next(iter(on_behaviour.found.values()))
+    return Comparison(evaluations, differences, title, behaviour_replicates=replicates)
 
 
 def _evaluated(name: str, *args: Any, **settings: Any) -> Evaluation:
@@ -202,6 +270,21 @@ def _evaluated(name: str, *args: Any, **settings: Any) -> Evaluation:
         return evaluate(*args, **settings)
     except PolicyError as error:
         raise PolicyError(f"{name}: {error}") from None
+
+
+def _ranked_content(one: Ranked) -> dict[str, Any]:
+    """The JSON form of a line of the ranking: the difference is that from the first."""
+    gap = one.difference
+    return {
+        "rank": one.rank,
+        "policy": one.policy,
+        "value": one.value,
+        "status": one.status,
+        "difference": None if gap is None else gap.value,
+        "lower": None if gap is None else gap.lower,
+        "upper": None if gap is None else gap.upper,
+        "excluded_by": list(one.excluded_by),
+    }
 
 
 def _value(found: Evaluation) -> float:

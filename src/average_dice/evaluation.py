@@ -34,7 +34,7 @@ from average_dice.files import write_text_whole
 from average_dice.inference.behaviour import Behaviour
 from average_dice.inference.bootstrap import ROWS_AHEAD, Replicates
 from average_dice.inference.diagnostics import Diagnostics, diagnose, with_reward
-from average_dice.inference.difference import Difference
+from average_dice.inference.difference import Difference, OnBehaviour
 from average_dice.inference.refutation import Case, Refutations, order_in_time, run_refuters
 from average_dice.inference.rules import Check
 from average_dice.inference.smoothing import smoothing_note
@@ -339,6 +339,7 @@ def evaluate(
     policy_name: str | None = None,
     log_name: str | None = None,
     created: date | None = None,
+    on_behaviour: OnBehaviour | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Estimates what `policy` would earn, from the log alone, with intervals and a verdict.
@@ -362,6 +363,7 @@ def evaluate(
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
     - `title`, `policy_name`, `log_name` and `created` (today if None) head the report, and change no number.
+    - `on_behaviour`: what the behaviour policy earns, kept for other policies on the same log, as by `compare`.
     - `progress` shows a progress bar. `starting` is called with the name of each method before it starts.
 
     A method that is not applicable to the log or the policy has no value, and its note says why. The verdict is about
@@ -421,7 +423,7 @@ def evaluate(
     refutations, run = None, runs.get(judged or "")
     if refute and judged is not None and run is not None and run.fit is not None:
         refutations = _refuted(judged, run, problem, settings, key, starting)
-    found = answer(judged, run, problem, diagnostics, settings, refutations, key=key)
+    found = answer(judged, run, problem, diagnostics, settings, refutations, key=key, on_behaviour=on_behaviour)
     of_rewards = {reward: found} if rewards is not None else {}
     of_groups: dict[str, Answer] = {}
     if judged is None and (others or groups):

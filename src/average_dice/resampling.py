@@ -102,7 +102,7 @@ class ResampleBlock:
     """
 
     problem: Problem
-    chosen: Sequence[Int[np.ndarray, " resampled"]]
+    chosen: Sequence[Int[np.ndarray, " _"]]  # resamples of one block may differ in size
     by_episode: "dict[RowSums, Float[np.ndarray, 'episode product']]" = field(default_factory=dict)
     _of_block: "dict[RowSums, Float[np.ndarray, 'resample product']]" = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)

@@ -203,7 +203,7 @@ def test_the_first_half_of_the_steps():
     """A log of the first steps has these rows alone; importance sampling agrees with itself there."""
     problem = truncated().problem(60, 0)
     data = problem.dataset
-    short = truncation._truncated_at(data, 4)
+    short = truncation.truncated_at(data, 4)
     assert short.num_transitions == int((data.step < 4).sum())
     assert short.lengths.max() == 4
     last = short.starts + short.lengths - 1

@@ -47,3 +47,21 @@ def test_the_page_of_exact_errors_has_the_text_of_its_tool():
     assert tool["PAGE"].read_text().startswith(tool["HEAD"] + "| estimator | ")
     error = tool["error"](CLOSED_FORMS["pdis"].method, [(ALL[1].problem(500, 0), ALL[1].value)])
     assert float(error) < 0.1
+
+
+@pytest.mark.parametrize("name", ["simultaneous_coverage", "planning"])
+def test_tables_of_decisions_are_those_of_their_stores(name):
+    """The page has the table of the stored results, a result is what the tool computes, and no log is run twice."""
+    tool = runpy.run_path(str(ROOT / "tools" / f"{name}.py"))
+    store = pq.read_table(tool["STORE"], schema=tool["SCHEMA"])
+    text = tool["PAGE"].read_text()
+    assert tool["with_table"](text, tool["table"](store)) == text
+    stored = next(row for row in store.to_pylist() if row["estimator"] == "average-dice-tabular" and row["log"] == 3)
+    mdps = tool.get("MDPS", ALL)
+    which = next(place for place, mdp in enumerate(mdps) if mdp.name == stored["mdp"])
+    row = tool["results_of"]((which, 3, "average-dice-tabular"))
+    for column, expected in stored.items():
+        if isinstance(expected, float | list):
+            assert row[column] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert not any(task[1] < 3 for task in tool["unfinished"](store, ["average-dice-tabular"], 5))
+    assert len(list(tool["unfinished"](store.slice(0, 0), ["fqe"], 2))) == 2 * len(mdps)

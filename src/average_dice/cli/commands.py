@@ -2,6 +2,7 @@
 
 # isort: off
 from average_dice.cli import evaluation  # noqa: F401
+from average_dice.cli import planning  # noqa: F401
 from average_dice.cli import conversion  # noqa: F401
 from average_dice.cli import robust  # noqa: F401
 from average_dice.cli import inspection  # noqa: F401

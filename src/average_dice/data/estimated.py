@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from average_dice.errors import DatasetError
 
+MOST_REMEMBERED = 2**27  # bytes of estimates (128 MiB): 100 resamples of 160,000 rows
 GIVEN = "given by the user"  # the model of estimates that the user filled in
 
 Chosen = Int[np.ndarray, " chosen"]
@@ -72,6 +73,23 @@ class EstimatedBehaviour:
     def of_episodes(self, rows: Int[np.ndarray, " row"]) -> "EstimatedBehaviour":
         """For a log of other episodes, with these rows of this one: it cannot be estimated again."""
         return replace(self._at(rows), again=None)
+
+    def remembered(self) -> "EstimatedBehaviour":
+        """Estimates again only once from the same episodes, for several policies on the same bootstrap resamples."""
+        again, kept = self.again, dict[bytes, LogProbs]()
+        if again is None:
+            return self
+
+        def once(chosen: Chosen) -> LogProbs:
+            name = chosen.tobytes()
+            found = kept.get(name)
+            if found is None:
+                found = again(chosen)
+                if (len(kept) + 1) * found.nbytes <= MOST_REMEMBERED:
+                    kept[name] = found
+            return found
+
+        return replace(self, again=once)
 
     def fixed(self) -> "EstimatedBehaviour":
         """For estimates that come with the log: they cannot be made again."""

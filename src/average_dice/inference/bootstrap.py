@@ -39,7 +39,7 @@ AT_ONCE = 10  # resamples that train together: few enough for the progress bar t
 ROWS_AT_ONCE = 200_000  # and with at most this many rows in all, because networks are evaluated on all of them at once
 MOST_GROUPS = 50  # groups of episodes, left out one at a time: enough for the acceleration of BCa
 
-Episodes = Int[np.ndarray, " resampled"]
+Episodes = Int[np.ndarray, " _"]  # of any number: the choices of one call may differ in size
 Replicates = Float[np.ndarray, " resample"]
 
 

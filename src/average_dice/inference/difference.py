@@ -6,8 +6,8 @@ truncation, and another method would extrapolate in another way. On paired resam
 then differ significantly from μ.)
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import jax
 
@@ -15,6 +15,7 @@ from average_dice.estimators import Estimator
 from average_dice.inference.bootstrap import Replicates
 from average_dice.inference.uncertainty import bootstrap_values, of_replicates
 from average_dice.problem import Problem
+from average_dice.randomness import key_name
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,29 @@ class Difference:
         return f"{words} ({100 * self.level:g}% interval {shown(self.lower)} to {shown(self.upper)})"
 
 
-def behaviour_value(
-    method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array
-) -> tuple[float, Replicates]:
+BehaviourValue = tuple[float, Replicates]
+
+
+@dataclass(frozen=True, eq=False)
+class OnBehaviour:
+    """What μ earns by a method, kept for all policies on the same log: it does not depend on the policy."""
+
+    found: dict[Hashable, BehaviourValue] = field(default_factory=dict)
+
+    def value(self, method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array) -> BehaviourValue:
+        """`behaviour_value`, computed once for the same log, discount, method, resamples and seed."""
+        log, knows_policy = problem.dataset.sha256, problem.policy is not None
+        question = (log, knows_policy, problem.discount, method, number, seed, key_name(key))
+        try:
+            hash(question)
+        except TypeError:  # a setting of the method cannot be hashed
+            return behaviour_value(method, problem, number, seed, key=key)
+        if question not in self.found:
+            self.found[question] = behaviour_value(method, problem, number, seed, key=key)
+        return self.found[question]
+
+
+def behaviour_value(method: Estimator, problem: Problem, number: int, seed: int, *, key: jax.Array) -> BehaviourValue:
     """The value of μ by this method, and its values on `number` bootstrap resamples."""
     on_policy = problem.with_single_action()
     prepared = method.prepare(on_policy, key=key)

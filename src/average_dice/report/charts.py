@@ -21,6 +21,7 @@ WIDTH = 480
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40  # margins: tick labels on the left, axis title at the bottom
 EDGE, ROW = 10, 36  # of the forest plot: its margins, and the height of a row, which has the name above the bar
 LONGEST_NAME = 34  # characters of a name on a phone, where letters are larger, that leave room for the value
+LONGEST_LINE, LONGEST_CENTRED = 22, 10  # characters of the name of the dashed line, and of one at the edge
 LONGEST_X, LONGEST_Y = 50, 32  # characters that fit along the axes
 REACH = 3  # the forest plot shows at least three times the marked interval, so that its width is visible,
 NEAR = 4  # and extends to what lies within four times that range or that of half of the values; arrows show the others
@@ -67,8 +68,12 @@ def _label(value: Number, digits: int) -> str:
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1_000_000 and digits <= 6 else f"{value:.{digits}g}"
 
 
-def forest(rows: Sequence[Mapping[str, Any]], marked: str, baseline: Number | None, axis: str) -> str:
+def forest(
+    rows: Sequence[Mapping[str, Any]], marked: str, baseline: Number | None, axis: str, line: str = "behaviour"
+) -> str:
     """One row per estimate: its value as a dot, its interval as a bar. The dashed line is the behaviour policy.
+
+    `line`: the name of the dashed line, if it is something else.
 
     The axis contains the whole interval of the marked row and of every row that `matters`, and of the others what is
     near. A value or an end of an interval outside of it is an arrow at the edge, with its number in the tooltip. Rows
@@ -82,7 +87,9 @@ def forest(rows: Sequence[Mapping[str, Any]], marked: str, baseline: Number | No
     shapes = [_x_axis(x, height, axis)]
     if baseline is not None and x.low <= baseline <= x.high:
         shapes.append(_line(x(baseline), TOP, x(baseline), height - BOTTOM, "baseline"))
-        shapes.append(_text(x(baseline), TOP - 2, "behaviour", "small", "middle"))
+        anchor = "start" if x(baseline) < WIDTH / 3 else "end" if x(baseline) > 2 * WIDTH / 3 else "middle"
+        anchor = "middle" if len(line) <= LONGEST_CENTRED else anchor  # a long name leaves the chart at its edges
+        shapes.append(_text(x(baseline), TOP - 2, _shortened(line, LONGEST_LINE), "small", anchor))
     for place, one in enumerate(known):
         kind = "doubtful" if one.get("doubtful") else "accent" if one["estimator"] == marked else "plain"
         shapes.append(_forest_row(one, x, TOP + ROW * place, kind))

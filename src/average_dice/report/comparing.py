@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from average_dice.report import charts
 from average_dice.report.formatting import NOTHING, interval, short
 from average_dice.report.sentences import doubted_policies, judged_estimate
 from average_dice.report.tables import MARKS
@@ -10,6 +11,7 @@ from average_dice.report.tables import MARKS
 Content = Mapping[str, Any]
 
 BEHAVIOUR = "behaviour"
+MOST_POLICIES = 4  # whose differences are all shown; of more, those from the behaviour policy, and the ranking
 NO_CONCLUSION = "no conclusion"
 SHORT_JUDGEMENT = {"no significant difference": "not significant"}
 OPPOSITE = {"better": "worse", "worse": "better"}
@@ -66,6 +68,45 @@ def _reversed(found: Content) -> dict[str, Any]:
     lower, upper = (None if found[end] is None else -found[end] for end in ("upper", "lower"))
     judgement = OPPOSITE.get(found["judgement"], found["judgement"])
     return {**found, "value": -found["value"], "lower": lower, "upper": upper, "judgement": judgement}
+
+
+def forest_of_ranking(content: Content, axis: str) -> str:
+    """The differences from the first policy of the ranking; empty for a file of an earlier version."""
+    first, *others = content.get("ranking") or [None]
+    if first is None:
+        return ""
+    rows = [
+        {**one, "name": _with_status(one), "estimator": one["policy"], "value": one["difference"]}
+        | {"comparable": True, "matters": one["rank"] is not None, "doubtful": one["rank"] is None}
+        for one in others
+    ]
+    return charts.forest(rows, "", 0.0, axis, line=first["policy"])
+
+
+def _with_status(one: Content) -> str:
+    return f"{one['policy']} ✗" if one["rank"] is None else str(one["policy"])
+
+
+def ranking_rows(content: Content) -> list[tuple[str, str, str, str, str, str]]:
+    """Of each policy: its rank, name, value, difference from the first, the simultaneous interval, and its status."""
+    return [
+        (
+            NOTHING if one["rank"] is None else str(one["rank"]),
+            one["policy"],
+            short(one["value"]),
+            short(one["difference"]),
+            interval(one),
+            f"{one['status']}{_by(one['excluded_by'])}",
+        )
+        for one in content.get("ranking") or []
+    ]
+
+
+def _by(better: list[str]) -> str:
+    """Which policies are significantly better: one of them, and how many others."""
+    if not better:
+        return ""
+    return f" by {better[0]}" + (f" and {len(better) - 1} more" if len(better) > 1 else "")
 
 
 def values_of(rows: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:

@@ -119,6 +119,9 @@ def _context_of_comparison(content: Content) -> dict[str, Any]:
         "forest": Markup(charts.forest(rows, content["best"], content["behaviour"]["value"], words.axis)),
         "values": comparing.values_of(rows),
         "matrix": comparing.matrix(content),
+        "many": len(content["policies"]) > comparing.MOST_POLICIES,
+        "ranking": comparing.ranking_rows(content),
+        "forest_of_ranking": Markup(comparing.forest_of_ranking(content, f"difference in {words.column}")),
         "policies": [
             {
                 "name": one["policy"],

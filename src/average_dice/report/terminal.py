@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from average_dice.data.understood import size_of
+from average_dice.report.comparing import BEHAVIOUR, MOST_POLICIES, ranking_rows
 from average_dice.report.estimands import words_of
 from average_dice.report.formatting import NOTHING, interval, percent, short
 from average_dice.report.parts import OF_GROUPS, OF_REWARDS, against, doubts, group_rows
@@ -67,6 +68,9 @@ def draw_comparison(content: Content) -> Group:
         if one["verdict"]["level"] != "supported"
     ]
     differences = content["differences"]
+    many = len(content["policies"]) > MOST_POLICIES
+    if many:
+        differences = [one for one in differences if one["other"] == BEHAVIOUR]
     first = content["policies"][0]
     words = words_of(first["estimand"])
     columns: list[Column] = [
@@ -77,6 +81,7 @@ def draw_comparison(content: Content) -> Group:
         ("judgement", [Text(one["judgement"]) for one in differences]),
     ]
     title = f"Differences on the same bootstrap resamples of episodes, in {words.column}, by {first['recommended']}"
+    title += "; the JSON has all pairs" if many else ""
     tables = _with_all_columns(title, columns)
     behaviour = Text(content["behaviour"]["sentence"])
     return Group(
@@ -84,9 +89,26 @@ def draw_comparison(content: Content) -> Group:
         Text(first["definition"], style="dim"),
         behaviour,
         FirstThatFits(tables),
+        *_ranking(content),
         Text(content["summary"]),
         *reasons,
     )
+
+
+def _ranking(content: Content) -> list[RenderableType]:
+    """All policies from the largest value, with their differences from the first."""
+    rank, policy, value, gap, ends, status = (list(cells) for cells in zip(*ranking_rows(content), strict=True))
+    columns: list[Column] = [
+        ("rank", rank),
+        ("policy", [Text(one) for one in policy]),
+        (words_of(content["policies"][0]["estimand"]).heading, value),
+        ("difference\nfrom first", gap),
+        ("simultaneous\ninterval", ends),
+        ("status", [Text(one) for one in status]),
+    ]
+    level = percent(content["simultaneous"]["level"])
+    title = f"Ranking; all pairs of policies have intervals that hold together with {level} confidence"
+    return [FirstThatFits(_with_all_columns(title, columns))]
 
 
 def _values_of_policies(content: Content) -> list[Table]:

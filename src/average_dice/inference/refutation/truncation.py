@@ -9,12 +9,9 @@ Two questions, at a step h that is half of the longest episode, or earlier if im
   less is guessed now.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
-from average_dice.data import LoggedDataset
-from average_dice.data.columns import OPTIONAL, REQUIRED
+from average_dice.data.truncation import truncated_at
 from average_dice.errors import NotApplicable
 from average_dice.estimators import Estimator
 from average_dice.estimators.importance.importance_sampling import ImportanceSampling, by_decision_normalised
@@ -43,7 +40,7 @@ def _measure(case: Case) -> Measured:
     weighted = ImportanceSampling.weighted_per_decision()
     by_method, by_weights = (_with_resamples(case, method, known) for method in (case.method, weighted))
     knows = _beyond_chance(case, by_method, by_weights, 1.0, LEAST)
-    shorter = Problem(_truncated_at(data, half), policy, problem.discount)
+    shorter = Problem(truncated_at(data, half), policy, problem.discount)
     guessed = _with_resamples(case, case.method, shorter)
     whole = case.value, case.values
     guesses = _beyond_chance(case, guessed, whole, problem.discount ** (longest - half), LEAST_GUESSED)
@@ -78,16 +75,6 @@ def _beyond_chance(case: Case, one: Valued, other: Valued, factor: float, least:
     gap, error = abs(one[0] - other[0]), standard_error(one[1] - other[1], case.num_episodes)
     excused = np.hypot(CHANCE * error * factor, least * case.matters)
     return float(gap * factor / excused)
-
-
-def _truncated_at(data: LoggedDataset, step: int) -> LoggedDataset:
-    """The log of the first steps. Episodes that went on are truncated there."""
-    rows = data.step < step
-    given = {name: getattr(data, name) for name in (*REQUIRED, *OPTIONAL)}
-    columns = {name: values[rows] for name, values in given.items() if values is not None}
-    last = columns["step"] == step - 1
-    columns["truncated"] = columns["truncated"] | (last & ~columns["terminated"])
-    return replace(data, **columns, extra={name: values[rows] for name, values in data.extra.items()})
 
 
 TRUNCATION = Refuter(
