@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from average_dice.behaviour import estimate_behaviour as estimate_behaviour
     from average_dice.comparison import Comparison as Comparison
     from average_dice.comparison import compare as compare
+    from average_dice.data import LogBlocks as LogBlocks
     from average_dice.data import LoggedDataset as LoggedDataset
     from average_dice.data import from_d3rlpy as from_d3rlpy
     from average_dice.data import from_d4rl as from_d4rl
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from average_dice.estimators import Fit as Fit
     from average_dice.estimators import Interval as Interval
     from average_dice.estimators import Prepared as Prepared
-    from average_dice.evaluation import Evaluation as Evaluation
     from average_dice.evaluation import evaluate as evaluate
+    from average_dice.evaluation_result import Evaluation as Evaluation
     from average_dice.inference.refutation import Refutation as Refutation
     from average_dice.inference.refutation import Refutations as Refutations
     from average_dice.notes import Note as Note
@@ -78,6 +79,7 @@ _HOME = {
     "LoggedDataset": "data",
     "from_dataframe": "data",
     "read_dataset": "data",
+    "LogBlocks": "data",
     "write_dataset": "data",
     "estimate_behaviour": "behaviour",
     "from_minari": "data",
@@ -105,7 +107,7 @@ _HOME = {
     "AverageReward": "estimators",
     "BehaviourReturn": "estimators",
     "Answer": "answers",
-    "Evaluation": "evaluation",
+    "Evaluation": "evaluation_result",
     "evaluate": "evaluation",
     "Comparison": "comparison",
     "compare": "comparison",

@@ -16,6 +16,7 @@ from average_dice.errors import NotApplicable
 from average_dice.problem import Problem
 from average_dice.step_sums import StepSums
 
+ROWS = 8_192  # of a block: more would take more memory and no less time
 SAMPLE_ROWS = 50_000  # in the sample of episodes from which features are designed: more would change nothing
 
 
@@ -67,7 +68,7 @@ class BlockedProblem:
         wanted = _sampled(blocks, seed)
         sums, rewards, no_ratio, kept = None, None, None, []
         first = 0
-        for dataset in blocks:
+        for dataset in small_blocks(blocks):
             problem = _of_block(dataset, policy, discount)
             if no_ratio is None:
                 try:
@@ -92,7 +93,7 @@ class BlockedProblem:
         """One pass: the number of the first episode of each block, and its problem."""
         self.num_passes[0] += 1
         first = 0
-        for dataset in self.blocks:
+        for dataset in small_blocks(self.blocks):
             problem = _of_block(dataset, self.policy, self.discount)
             problem.__dict__["log_uncensored_at_step"] = self.sums.log_uncensored
             yield first, problem
@@ -124,6 +125,15 @@ class BlockedProblem:
             return one.losses * low, one.gains * high
         pays_once = not self.is_truncated and one.paid <= 1
         return (self.normaliser * low, self.normaliser * high) if pays_once else (low, high)
+
+
+def small_blocks(blocks: LogBlocks) -> Iterator[LoggedDataset]:
+    """The blocks, and those with too many rows in parts."""
+    for dataset in blocks:
+        if dataset.num_transitions > ROWS:
+            yield from LogBlocks.of_dataset(dataset, ROWS)
+        else:
+            yield dataset
 
 
 def _of_block(dataset: LoggedDataset, policy: Any, discount: float) -> Problem:

@@ -20,7 +20,8 @@ from average_dice.behaviour import estimate_behaviour as with_estimated_behaviou
 from average_dice.data import LoggedDataset
 from average_dice.errors import NotApplicable, PolicyError, SettingError
 from average_dice.estimators import RECOMMENDED
-from average_dice.evaluation import Evaluation, evaluate
+from average_dice.evaluation import evaluate
+from average_dice.evaluation_result import Evaluation
 from average_dice.files import write_text_whole
 from average_dice.inference.best_policies import BestPolicies, Contender, Ranked
 from average_dice.inference.bootstrap import Replicates

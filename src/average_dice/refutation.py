@@ -8,7 +8,7 @@ import jax
 from average_dice.data import LoggedDataset
 from average_dice.errors import SettingError
 from average_dice.estimators import RECOMMENDED, REGISTRY, Estimator, find, is_baseline
-from average_dice.evaluation import Evaluation
+from average_dice.evaluation_result import Evaluation
 from average_dice.inference.refutation import NUM_RESAMPLES, Case, Refutations, order_in_time, run_refuters
 from average_dice.policies import Policy
 from average_dice.problem import Problem

@@ -124,6 +124,11 @@ class Blend(Estimator):
         default = isinstance(ratio, AverageDICE) and ratio == AverageDICE()
         if not large or not default or problem.policy is None or self._uses_tables(problem):
             return None
+        return self.streamed_settings
+
+    @property
+    def streamed_settings(self) -> StreamedSettings:
+        """Those of the form that reads a log in blocks."""
         return StreamedSettings(self.num_features, self.weights, self.ridges, self.overlap, self.few, self.clock)
 
     def _uses_tables(self, problem: Problem) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from average_dice.blocked_problem import BlockedProblem
+from average_dice.blocked_problem import ROWS, BlockedProblem
 from average_dice.data.blocks import LogBlocks
 from average_dice.estimators._shared.linear_critic import linear_critic
 from average_dice.estimators.base import Prepared
@@ -43,8 +43,6 @@ from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 from average_dice.step_sums import StepSums
-
-ROWS = 8_192  # of a block: more would take more memory and no less time
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import time
 from typing import Any
 
-from average_dice.evaluation import Evaluation, evaluate
+from average_dice.evaluation import evaluate
+from average_dice.evaluation_result import Evaluation
 from average_dice.inference.rules import IF_OBSERVED
 from average_dice.inference.verdict import SUPPORTED
 from average_dice.testing.misleading.log import LogWithTruth, MisleadingLog
