@@ -75,7 +75,7 @@ def _sort(parts: Parts, path: Path) -> None:
             raise problems[0] from None
         raise SettingError(
             f"{', '.join(parts.given)}: sorting the rows failed ({first_line(error)}). It needs {memory.shown(limit)} "
-            f"of memory, and about three times the size of the log as free space in {path.parent}: give another folder."
+            f"of memory, and at least twice the size of the log as free space in {path.parent}: give another folder."
         ) from None
     finally:
         shutil.rmtree(spill, ignore_errors=True)
