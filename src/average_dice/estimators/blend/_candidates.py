@@ -26,7 +26,7 @@ VALUES, PRODUCTS, RATIO = KINDS = ("values", "products", "ratio")
 
 
 BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
-FEW = 5.0  # effective episodes that do not show their own spread
+FEW = 100.0  # effective episodes: fewer may not show their own spread, because products have heavy tails
 LEAST_ABOVE_ONE = 1e-3  # of ESS − 1, the degrees of freedom of the products at a step
 
 Sources = Float[np.ndarray, " source"]
@@ -57,12 +57,16 @@ class Products:
     noise: Rows  # γᵗ √(1/ESS_t), with the root of the other share
     remaining: float  # the share of the weight after the last truncation
     reaches: list[int]  # numbers of steps: powers of 2, and the last step with weight
-    left: list[float]  # γʲ times the share of π's episodes that go on, after each of these numbers of steps
+    left: list[float]  # γʲ times the share of episodes that go on, after each of these numbers of steps; see `of`
     stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
 
     @staticmethod
     def of(problem: Problem, few: float) -> "Products":
-        """The products of a log. `few`: effective episodes that do not show their own spread."""
+        """The products of a log. `few`: effective episodes that do not show their own spread.
+
+        The share of episodes that go on is that of π, by the products, or that of the log if it is larger: the first is
+        noise where few episodes have weight.
+        """
         data, step = problem.dataset, problem.dataset.step
         products = np.exp(by_decision_normalised(problem))
         reach = int(step[products > 0].max()) + 1
@@ -74,6 +78,7 @@ class Products:
         noise = np.sqrt(share * unbiased * squares / num_episodes) / data.num_episodes
         reaches = [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]
         going_on = np.bincount(step, products * ~data.terminated) / data.num_episodes
+        still = np.bincount(step, ~data.terminated) / data.num_episodes
         last = step.max() + 1
         return Products(
             step,
@@ -82,7 +87,7 @@ class Products:
             discounted * noise[step],
             float(problem.discount**last * going_on[last - 1]),
             reaches,
-            [float(problem.discount**one * going_on[one - 1]) for one in reaches],
+            [float(problem.discount**one * max(going_on[one - 1], still[one - 1])) for one in reaches],
             np.searchsorted(reaches, step + 1),
         )
 

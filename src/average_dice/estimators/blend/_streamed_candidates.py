@@ -79,12 +79,13 @@ class ProductsByStep:
         with np.errstate(invalid="ignore"):
             going_on = np.nan_to_num(np.exp(sums.going_on - shift)) / sums.num_episodes
             squares = np.nan_to_num(np.exp(sums.squares - 2 * shift))
+        still = (sums.reached - sums.terminated) / sums.num_episodes
         share = np.minimum(1.0, few / np.maximum(effective, 1.0))
         unbiased = np.maximum(effective, 1.0) / np.maximum(effective - 1.0, LEAST_ABOVE_ONE)
         return ProductsByStep(
             problem,
             reaches,
-            [float(discount**one * going_on[one - 1]) for one in reaches],
+            [float(discount**one * max(going_on[one - 1], still[one - 1])) for one in reaches],
             float(discount**sums.horizon * going_on[-1]),
             np.sqrt(1.0 - share),
             np.sqrt(share * unbiased * squares / sums.reached) / sums.num_episodes,

@@ -12,9 +12,9 @@ random sets of features. No single estimate is best on every log: products have 
 ridges add bias, critics extrapolate. The error of each is estimated from episodes:
 
 - the starts and the critic: v(s₀) + γʲ p_j ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
-  The ratios correct the first j steps, and p_j is the share of π's episodes that go on after them.
-- the products: γᵗ W_t (δ_t − δ̄_t) summed over t < j. Where the effective sample size ESS_t of a step is a few episodes,
-  the weighted TD errors show too little spread: then γᵗ δ_t / √ESS_t, with the size of δ from all episodes.
+  The ratios correct the first j steps, and p_j is the share of episodes that go on after them.
+- the products: γᵗ W_t (δ_t − δ̄_t) summed over t < j. Where the effective sample size ESS_t of a step is small, the
+  weighted TD errors show too little spread: then γᵗ δ_t / √ESS_t, with the size of δ from all episodes.
 
 `mix` computes the weights. Its reference is the precision-weighted mean of the estimates that are corrected to the end
 of the log. The error that the blend reports for itself is in-sample, the least among many, and too small: use it for
@@ -85,7 +85,7 @@ class Blend(Estimator):
     ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)  # from little bias to little variance, a decade apart
     ratio: Estimator = AverageDICE()
     overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
-    few: float = FEW  # 3 and 10 give similar errors (docs/recommended.md)
+    few: float = FEW  # 5 is better on the tasks of development, and fails on others (docs/recommended.md)
     clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
     tables: bool | None = field(default=None, metadata={ADDED_LATER: True})
 
