@@ -19,7 +19,7 @@ from average_dice.data import LogBlocks, LoggedDataset
 from average_dice.data.groups import groups_of
 from average_dice.data.understood import notes_of, others_of
 from average_dice.errors import SettingError
-from average_dice.estimators import RECOMMENDED, REGISTRY, Estimator, find, is_baseline
+from average_dice.estimators import RECOMMENDED, REGISTRY, Blend, Estimator, find, is_baseline
 from average_dice.evaluation_result import NO_DIFFERENCE, Evaluation
 from average_dice.features.logged_state_actions import is_tight, require_memory
 from average_dice.inference.bootstrap import ROWS_AHEAD
@@ -135,7 +135,8 @@ def evaluate(
         raise SettingError("give a policy, or a log with a target_log_prob column: there is nothing to evaluate.")
     counted = {name: problem.dataset.reward_named(name) for name in _names_of(rewards)}
     groups = {} if by is None else groups_of(problem.dataset, by)
-    require_memory(problem)
+    if not all(is_baseline(name) or _reads_in_blocks(method, problem) for name, method in methods.items()):
+        require_memory(problem)
     check_features(problem, features)
     reward, *others = counted
     problem = problem if reward == "reward" else problem.with_reward(counted[reward])
@@ -231,6 +232,10 @@ def evaluate(
         fits=fits,
         replicates={name: run.replicates for name, run in runs.items() if run.replicates is not None},
     )
+
+
+def _reads_in_blocks(method: Estimator, problem: Problem) -> bool:
+    return isinstance(method, Blend) and method.reads_in_blocks(problem)
 
 
 def _refuse_with_blocks(**given: bool) -> None:

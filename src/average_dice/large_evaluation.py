@@ -25,7 +25,7 @@ from average_dice.inference.behaviour import LOGGED_RETURNS, MEAN_OF, Behaviour,
 from average_dice.inference.bootstrap import FEATURE_DRAWS_OF_FIRST_ORDER, Replicates
 from average_dice.inference.difference import difference
 from average_dice.inference.rules import NOT_SUPPORTED
-from average_dice.inference.uncertainty import IntervalSettings, of_replicates
+from average_dice.inference.uncertainty import IntervalSettings, of_replicates, to_first_order
 from average_dice.inference.verdict import judge, run_checks
 from average_dice.notes import Note, NoteCode
 from average_dice.problem import Problem
@@ -55,7 +55,7 @@ def evaluate_blocks(
     interval = None
     if settings.bootstrap > 1:
         interval = of_replicates(fit.value, replicates, settings.level, episodes).interval
-        interval = None if interval is None else replace(interval, kind=f"{interval.kind}, to first order")
+        interval = None if interval is None else to_first_order(interval)
     estimate = Estimate(fit.value, interval, seconds, fit.diagnostics, (*fit.notes, _note_of(problem)))
     starting("diagnostics")
     sample = of_sample(problem.sample.dataset, problem.policy)

@@ -150,7 +150,8 @@ def test_products_of_one_effective_episode_have_an_error_without_limit():
     target = np.where((episode == 0) | (step == 0), log.behaviour_log_prob, -50.0)
     problem = ad.Problem(replace(log, target_log_prob=target), None, 0.9)
     critic = ScoredCritic(np.zeros(30), np.random.default_rng(1).standard_normal(len(step)), np.zeros(30))
-    found = [one for one in candidates_of(problem, [critic], [np.zeros(len(step))]) if one.kind == "products"]
+    every = candidates_of(problem, [critic], [np.zeros(len(step))], strict=True)
+    found = [one for one in every if one.kind == "products"]
     assert np.linalg.norm(found[0].errors) < 1  # 30 effective episodes
     assert np.linalg.norm(found[-1].errors) > 10
 

@@ -20,7 +20,7 @@ from average_dice.testing.exact_mdps import clock, early_termination, hidden_clo
 
 KEY = jax.random.key(0)
 METHOD = Blend(60, tables=False)  # sums over blocks round otherwise, and ridges of 1e-5 amplify it: 1e-8
-SETTINGS = StreamedSettings(60, METHOD.weights, METHOD.ridges, METHOD.overlap, METHOD.few, METHOD.clock)
+SETTINGS = StreamedSettings(60, METHOD.weights, METHOD.ridges, METHOD.overlap, METHOD.clock)
 MDPS = [random_mdp(), early_termination(), truncated(), sticky_chain(), clock()]
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,9 @@ from average_dice.cli.logs import (
     Logs,
     Observations,
     listed,
+    open_blocks,
     read_log,
+    read_log_or_blocks,
     say_notes,
 )
 from average_dice.errors import SettingError
@@ -220,6 +223,14 @@ def evaluate(
         bool, typer.Option("--refute", help="Also try to refute the estimate. It refits the method about 100 times.")
     ] = False,
     memory: Memory = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read Parquet files in our format in blocks, with little memory. Done by itself if the log does not "
+            "fit.",
+        ),
+    ] = False,
     json: Json = None,
     report: Report = None,
     title: Title = None,
@@ -228,6 +239,7 @@ def evaluate(
 
     Example: `average-dice evaluate log.parquet --policy policy.safetensors --discount 0.95 --report report.html`
     """
+    from average_dice.data import LoggedDataset
     from average_dice.estimators import find, is_baseline
     from average_dice.evaluation import evaluate as run
     from average_dice.policies import as_policy
@@ -240,15 +252,35 @@ def evaluate(
     target: Policy | None = find_policy(policy) if policy is not None else None
     named = listed(rewards or "")
     extra = dict.fromkeys(name for name in (*named, *([by] if by else [])) if name != "reward")
-    log = read_log(
-        data, categorical, action_features, columns, observations, actions, impute, tuple(extra), behaviour_estimated
-    )
-    target = None if target is None else as_policy(target, log)
     console = make_console()
-    say_notes(console, log)
-    if smooth is not None:
-        target = _smoothed(console, target, log, bandwidth)
-    say_if_deterministic(console, target, log)
+    mapped = [one for one in (columns, observations, actions, impute) if one is not None]
+    log = read_log_or_blocks(
+        console,
+        partial(
+            read_log,
+            data,
+            categorical,
+            action_features,
+            columns,
+            observations,
+            actions,
+            impute,
+            tuple(extra),
+            behaviour_estimated,
+        ),
+        partial(open_blocks, data, categorical, action_features, tuple(extra), behaviour_estimated),
+        stream=stream,
+        mapped=bool(mapped),
+        memory=memory,
+    )
+    if isinstance(log, LoggedDataset):
+        target = None if target is None else as_policy(target, log)
+        say_notes(console, log)
+    elif smooth is not None:
+        raise SettingError("--smooth: not available for a log that is read in blocks.")
+    if isinstance(log, LoggedDataset):
+        target = _smoothed(console, target, log, bandwidth) if smooth is not None else target
+        say_if_deterministic(console, target, log)
     with progress_bar(console) as starting:
         found = run(
             log,

@@ -1,19 +1,19 @@
 """The log of a command: its files, the options that say what its columns are, and what is printed about it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from average_dice.errors import SettingError
+from average_dice.errors import DatasetError, NotEnoughMemory, SettingError
 from average_dice.listing import split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from average_dice.data import LoggedDataset
+    from average_dice.data import LogBlocks, LoggedDataset
 
 MOST_LINES = 60  # of the table of columns
 WIDEST = 40  # characters of a cell
@@ -101,6 +101,60 @@ def read_log(
         impute=impute,
         behaviour_estimated=behaviour_estimated,
     )
+
+
+def open_blocks(
+    data: list[Path],
+    categorical: str | None,
+    action_features: Path | None,
+    extra: Sequence[str],
+    behaviour_estimated: bool,
+    memory: str | None,
+) -> "LogBlocks":
+    """The same log in blocks."""
+    from average_dice.data import LogBlocks, read_action_features
+
+    return LogBlocks.open(
+        data,
+        memory=memory,
+        categorical=None if categorical is None else listed(categorical),
+        action_features=None if action_features is None else read_action_features(action_features),
+        extra=extra,
+        behaviour_estimated=behaviour_estimated,
+    )
+
+
+def read_log_or_blocks(
+    console: "Console",
+    read: "Callable[[], LoggedDataset]",
+    open_in_blocks: "Callable[[str | None], LogBlocks]",
+    *,
+    stream: bool,
+    mapped: bool,
+    memory: str | None,
+) -> "LoggedDataset | LogBlocks":
+    """The log in memory; in blocks if that is asked for, or if it does not fit and needs no mapping of columns."""
+    from average_dice.memory import limited
+
+    if stream and mapped:
+        raise SettingError(
+            "--stream reads files in our format: write them first with average-dice convert, and leave out --columns, "
+            "--observations, --actions and --impute."
+        )
+    if stream:
+        return open_in_blocks(memory)
+    try:
+        with limited(memory):
+            return read()
+    except NotEnoughMemory as reason:
+        if mapped:
+            raise
+        try:
+            found = open_in_blocks(memory)
+        except DatasetError:
+            raise reason from None
+        console.print(f"Note: the log is read in blocks, because it does not fit into memory: {reason}", style="dim")
+        return found
 
 
 def listed(text: str) -> list[str]:

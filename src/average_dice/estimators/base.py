@@ -45,6 +45,11 @@ class Prepared(ABC):
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
         """The fit to each of these resamples. Raises `NotApplicable` if one of them cannot be fitted."""
 
+    @property
+    def is_first_order(self) -> bool:
+        """Whether its values on resamples are of first order, without refits."""
+        return False
+
     def first_order(self, chosen: Sequence[np.ndarray]) -> np.ndarray | None:
         """The value on each of these choices of episodes to first order, without a refit; None if it has no such form.
 

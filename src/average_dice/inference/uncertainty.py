@@ -81,7 +81,14 @@ def uncertainty(
         return _none("an interval takes at least two bootstrap resamples")
     replicates = bootstrap_values(method, problem, number, settings.seed, key=key, prepared=prepared)
     found = of_replicates(fit.value, replicates, settings.level, problem.dataset.num_episodes)
+    if prepared.is_first_order and found.interval is not None:
+        found = replace(found, interval=to_first_order(found.interval))
     return found if found.note is not None else replace(found, note=_fixed_behaviour(method, problem))
+
+
+def to_first_order(interval: Interval) -> Interval:
+    """The same interval, which says that its resamples were not refitted."""
+    return replace(interval, kind=f"{interval.kind}, to first order")
 
 
 def _fixed_behaviour(method: Estimator, problem: Problem) -> Note | None:

@@ -3,11 +3,7 @@
     J_j = E[v(s₀)] + (1/K) Σ_{rows, t<j} γᵗ W_t δ_t          W_t = ρ_{0:t} over its mean over episodes
     J_w = E[v(s₀)] + mean of w ρ δ / (1 − γ)
 
-with their errors by source: two for each episode. The error of the products at step t has two forms:
-
-- from the weighted TD errors themselves, γᵗ W (δ − δ̄), where many episodes have weight;
-- from the TD errors of all episodes, γᵗ δ / √ESS_t, where few have: a single heavy episode shows no spread. This form
-  has the share few / ESS_t of the variance.
+with their errors by episode.
 """
 
 from collections.abc import Sequence
@@ -20,21 +16,18 @@ from average_dice.estimators._shared.ratio_fits import added_by_episode
 from average_dice.estimators.blend._critics import ScoredCritic
 from average_dice.estimators.importance.importance_sampling import by_decision_normalised
 from average_dice.notes import Note, NoteCode
-from average_dice.problem import Problem, Rows
+from average_dice.problem import Episodes, Problem, Rows
 
 VALUES, PRODUCTS, RATIO = KINDS = ("values", "products", "ratio")
 
 
 BY_CRITIC = Note(NoteCode.TRUNCATION_BY_CRITIC, "learnt values replace the rewards after truncation")
-FEW = 100.0  # effective episodes: fewer may not show their own spread, because products have heavy tails
 LEAST_ABOVE_ONE = 1e-3  # of ESS − 1, the degrees of freedom of the products at a step
-
-Sources = Float[np.ndarray, " source"]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An estimate by values alone, or corrected by products or by the ratio, with its errors by source.
+    """An estimate by values alone, or corrected by products or by the ratio, with its errors by episode.
 
     `full`: corrected by products to the end of the log, or not corrected if there are no ratios.
     `unsettled`: the error of a critic that did not converge, which no episode explains.
@@ -43,7 +36,7 @@ class Candidate:
     kind: str
     full: bool
     value: float
-    errors: Sources
+    errors: Episodes
     unsettled: float
 
 
@@ -51,18 +44,16 @@ class Candidate:
 class Products:
     """W_t = ρ_{0:t} over its mean over episodes, on the rows; and the numbers of steps that it may correct."""
 
-    step: Int[np.ndarray, " transition"]
     weight: Rows  # γᵗ W_t
-    own: Rows  # the root of the share of the variance that the weighted TD errors show
-    noise: Rows  # γᵗ √(1/ESS_t), with the root of the other share
+    noise: Rows  # γᵗ / √ESS_t
     remaining: float  # the share of the weight after the last truncation
     reaches: list[int]  # numbers of steps: powers of 2, and the last step with weight
     left: list[float]  # γʲ times the share of episodes that go on, after each of these numbers of steps; see `of`
     stage: Int[np.ndarray, " transition"]  # the first reach that includes the row
 
     @staticmethod
-    def of(problem: Problem, few: float) -> "Products":
-        """The products of a log. `few`: effective episodes that do not show their own spread.
+    def of(problem: Problem, *, strict: bool) -> "Products":
+        """The products of a log. `strict`: with the factor ESS/(ESS − 1) of small samples in the variance.
 
         The share of episodes that go on is that of π, by the products, or that of the log if it is larger: the first is
         noise where few episodes have weight.
@@ -73,29 +64,20 @@ class Products:
         discounted = problem.discount**step
         sums, squares, num_episodes = np.bincount(step, products), np.bincount(step, products**2), np.bincount(step)
         effective = np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)
-        share = np.minimum(1.0, few / np.maximum(effective, 1.0))
-        unbiased = np.maximum(effective, 1.0) / np.maximum(effective - 1.0, LEAST_ABOVE_ONE)  # as n/(n − 1)
-        noise = np.sqrt(share * unbiased * squares / num_episodes) / data.num_episodes
+        noise = np.sqrt(squares / num_episodes) / data.num_episodes
+        noise *= small_sample(effective) if strict else 1.0
         reaches = [2**power for power in range(reach.bit_length()) if 2**power < reach] + [reach]
         going_on = np.bincount(step, products * ~data.terminated) / data.num_episodes
         still = np.bincount(step, ~data.terminated) / data.num_episodes
         last = step.max() + 1
         return Products(
-            step,
             discounted * products,
-            np.sqrt(1.0 - share)[step],
             discounted * noise[step],
             float(problem.discount**last * going_on[last - 1]),
             reaches,
             [float(problem.discount**one * max(going_on[one - 1], still[one - 1])) for one in reaches],
             np.searchsorted(reaches, step + 1),
         )
-
-    def spread(self, td_error: Rows) -> Rows:
-        """γᵗ W (δ − δ̄) with δ̄ the weighted mean at the step, times the root of its share."""
-        sums, weights = np.bincount(self.step, self.weight * td_error), np.bincount(self.step, self.weight)
-        mean = np.divide(sums, weights, out=np.zeros(len(sums)), where=weights > 0)
-        return self.own * self.weight * (td_error - mean[self.step])
 
     def by_reach(self, values: Rows, group: Int[np.ndarray, " transition"], num_groups: int) -> np.ndarray:
         """Sums of the values of each group over the steps within each reach: [reach, group]."""
@@ -104,11 +86,16 @@ class Products:
         return np.cumsum(sums.reshape(num_stages, num_groups)[:-1], axis=0)
 
 
+def small_sample(effective: Float[np.ndarray, " step"]) -> Float[np.ndarray, " step"]:
+    """√(ESS/(ESS − 1)), as n/(n − 1) in a variance: one effective episode shows nothing."""
+    return np.sqrt(np.maximum(effective, 1.0) / np.maximum(effective - 1.0, LEAST_ABOVE_ONE))
+
+
 def candidates_of(
-    problem: Problem, critics: list[ScoredCritic], ratios: Sequence[Rows], few: float = FEW
+    problem: Problem, critics: list[ScoredCritic], ratios: Sequence[Rows], *, strict: bool = False
 ) -> list[Candidate]:
     """All candidates of all critics. `ratios`: the weights of rows by each ratio; without any, only the values."""
-    products = Products.of(problem, few) if ratios else None
+    products = Products.of(problem, strict=strict) if ratios else None
     return [candidate for critic in critics for candidate in _of_critic(problem, critic, ratios, products)]
 
 
@@ -119,34 +106,32 @@ def _of_critic(
     direct = float(critic.start.mean())
     starts = (critic.start - direct) / num_episodes
     own = (critic.error - critic.error.mean()) / num_episodes
+    found = [Candidate(VALUES, products is None, direct, starts + own, critic.unsettled)]
     if products is None:
-        return [Candidate(VALUES, True, direct, starts + own, critic.unsettled)]
-    none = np.zeros(num_episodes)
-    found = [Candidate(VALUES, False, direct, np.append(starts + own, none), critic.unsettled)]
+        return found
 
     one_group = np.zeros(len(critic.td_error), int)
     corrections = products.by_reach(products.weight * critic.td_error, one_group, 1)[:, 0] / num_episodes
-    spread = products.by_reach(products.spread(critic.td_error), problem.episode_index, num_episodes) / num_episodes
-    noise = products.by_reach(products.noise * critic.td_error, problem.episode_index, num_episodes)
+    scatter = products.by_reach(products.noise * critic.td_error, problem.episode_index, num_episodes)
     for place, left in enumerate(products.left):
-        errors = np.append(starts + left * own + spread[place], noise[place])
-        full = place == len(products.reaches) - 1
-        found.append(Candidate(PRODUCTS, full, direct + float(corrections[place]), errors, left * critic.unsettled))
+        full, value = place == len(products.reaches) - 1, direct + float(corrections[place])
+        errors = starts + left * own + scatter[place]
+        found.append(Candidate(PRODUCTS, full, value, errors, left * critic.unsettled))
 
     for weights in ratios:
         carried = added_by_episode(problem, weights * critic.td_error / problem.normaliser)
         value = direct + float(carried.mean())
-        errors = np.append(starts + (carried - carried.mean()) / num_episodes + products.remaining * own, none)
+        errors = starts + (carried - carried.mean()) / num_episodes + products.remaining * own
         found.append(Candidate(RATIO, False, value, errors, products.remaining * critic.unsettled))
     return found
 
 
 def errors_of(candidates: list[Candidate], num_critics: int) -> np.ndarray:
-    """Rows of errors by source, and one more source for each critic that did not converge."""
-    by_source = np.array([candidate.errors for candidate in candidates])
+    """Rows of errors: by episode, and one more source for each critic that did not converge."""
+    by_episode = np.array([candidate.errors for candidate in candidates])
     unsettled = np.array([candidate.unsettled for candidate in candidates]).reshape(num_critics, -1)
     own = np.einsum("cn,cd->cnd", unsettled, np.eye(num_critics)).reshape(len(candidates), num_critics)
-    return np.hstack([by_source, own])
+    return np.hstack([by_episode, own])
 
 
 def shares_by_kind(kinds: Sequence[str], full: np.ndarray, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from average_dice.blocked_problem import BlockedProblem
-from average_dice.estimators.blend._candidates import LEAST_ABOVE_ONE, PRODUCTS, RATIO, VALUES
+from average_dice.estimators.blend._candidates import PRODUCTS, RATIO, VALUES
 from average_dice.estimators.blend._passes import Block, in_order
 from average_dice.estimators.blend._streamed_critics import SolvedCritic, SolvedSet, continues
 from average_dice.estimators.blend._streamed_ratio import StreamedRatio
@@ -65,11 +65,10 @@ class ProductsByStep:
     reaches: list[int]
     left: list[float]
     remaining: float
-    own: Float[np.ndarray, " step"]
     noise: Float[np.ndarray, " step"]  # without γᵗ
 
     @staticmethod
-    def of(problem: BlockedProblem, few: float) -> "ProductsByStep":
+    def of(problem: BlockedProblem) -> "ProductsByStep":
         """From the sums of the log."""
         sums, discount = problem.sums, problem.discount
         effective = sums.effective_episodes
@@ -80,15 +79,12 @@ class ProductsByStep:
             going_on = np.nan_to_num(np.exp(sums.going_on - shift)) / sums.num_episodes
             squares = np.nan_to_num(np.exp(sums.squares - 2 * shift))
         still = (sums.reached - sums.terminated) / sums.num_episodes
-        share = np.minimum(1.0, few / np.maximum(effective, 1.0))
-        unbiased = np.maximum(effective, 1.0) / np.maximum(effective - 1.0, LEAST_ABOVE_ONE)
         return ProductsByStep(
             problem,
             reaches,
             [float(discount**one * max(going_on[one - 1], still[one - 1])) for one in reaches],
             float(discount**sums.horizon * going_on[-1]),
-            np.sqrt(1.0 - share),
-            np.sqrt(share * unbiased * squares / sums.reached) / sums.num_episodes,
+            np.sqrt(squares / sums.reached) / sums.num_episodes,
         )
 
     def weight(self, block: Problem) -> np.ndarray:
@@ -270,11 +266,12 @@ class CandidatePasses:
         plan = _Plan.of(self, sums)
 
         def part(block: Block) -> tuple[np.ndarray, ...]:
-            errors, noise, influences = plan.on(block)
+            errors, own, influences = plan.on(block)
             more = counts.of(block) - 1.0
             return (
-                errors @ errors.T + noise @ noise.T,
+                errors @ errors.T,
                 errors.sum(axis=1),
+                own,
                 influences.sum(axis=1),
                 more.sum(axis=1),
                 influences @ more.T,
@@ -284,9 +281,11 @@ class CandidatePasses:
         totals = next(parts)
         for found in parts:
             totals = tuple(old + new for old, new in zip(totals, found, strict=True))
-        products, mean, influence, extra, resampled = totals
+        products, errors, own, influence, extra, resampled = totals
         num_episodes = self.problem.sums.num_episodes
-        products = products - np.outer(mean, mean) / num_episodes + plan.unsettled_products()
+        shift = own / num_episodes  # errors of critics are centred over all episodes
+        products = products - np.outer(errors, shift) - np.outer(shift, errors) + num_episodes * np.outer(shift, shift)
+        products += plan.unsettled_products()
         values = plan.values
         return StreamedCandidates(
             plan.kinds,
@@ -370,11 +369,11 @@ class _Plan:
         return np.where(self.critic[:, None] == self.critic, np.outer(self.unsettled, self.unsettled), 0.0)
 
     def on(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Errors of both sources and influences of the episodes of a block: [candidate, episode]."""
+        """Errors and influences of the episodes of a block, [candidate, episode], and the sum of the critics' part."""
         problem, passes = block.problem, self.passes
         num_episodes = passes.problem.sums.num_episodes
         shared = _Shared.of(self, block)
-        errors, noise, influences = [], [], []
+        errors, own, influences = [], [], []
         number = 0
         for of_set in passes.solved:
             rows = OnRows.of(block, of_set, passes.problem.value_bounds)
@@ -392,10 +391,10 @@ class _Plan:
                 influence_own = owns - np.outer(responses.T @ penalty, share)
                 one, other, influence = shared.of_critic(number, starts, owns[0], influence_own, error)
                 errors += one
-                noise += other
+                own += other
                 influences += influence
                 number += 1
-        return np.array(errors), np.array(noise), np.array(influences)
+        return np.array(errors), np.array(own), np.array(influences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,13 +424,13 @@ class _Shared:
 
     def of_critic(
         self, number: int, starts: np.ndarray, own: np.ndarray, owns: np.ndarray, td_error: np.ndarray
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-        """Errors of both sources and influences of all candidates of a critic, by episode."""
+    ) -> tuple[list[np.ndarray], list[float], list[np.ndarray]]:
+        """Errors and influences of all candidates of a critic, by episode, and the sum of the critic's part."""
         plan, problem, products = self.plan, self.problem, self.plan.passes.products
-        none = np.zeros(len(starts))
-        errors, noise, influences = [starts + own], [none], [starts + owns[0]]
+        total = float(own.sum())
+        errors, parts, influences = [starts + own], [total], [starts + owns[0]]
         if products is None:
-            return errors, noise, influences
+            return errors, parts, influences
         sums, step = plan.passes.problem.sums, problem.dataset.step
         num_episodes, num_here = sums.num_episodes, len(starts)
         stage, num_stages = products.stage(problem), len(products.reaches) + 1
@@ -441,26 +440,23 @@ class _Shared:
             return np.cumsum(found.reshape(num_stages, num_here)[:-1], axis=0)
 
         at_step = plan.sums.td_error[:, number]  # Σ γᵗ W δ
-        weights = np.exp(np.logaddexp(sums.going_on, sums.stopping) - sums.log_mean - sums.log_uncensored)
         discount = problem.discount ** np.arange(sums.horizon)
-        mean = np.divide(at_step, discount * weights, out=np.zeros(len(at_step)), where=discount * weights > 0)
-        spread = by_reach(products.own[step] * self.weight * (td_error - mean[step])) / num_episodes
         scatter = by_reach(discount[step] * products.noise[step] * td_error)
         mean_at_step = at_step / num_episodes
         influence = by_reach(self.weight * td_error - self.undiscounted * mean_at_step[step]) / num_episodes
         influence -= self._of_terminated(mean_at_step) / num_episodes
         for place, left in enumerate(products.left):
-            errors.append(starts + left * own + spread[place])
-            noise.append(scatter[place])
+            errors.append(starts + left * own + scatter[place])
+            parts.append(left * total)
             influences.append(starts + influence[place] + owns[1 + place])
         mass, carried = plan.sums.mass, plan.carried[number]
         by_row = problem.by_episode(self.corrected * td_error) / mass
         errors.append(starts + by_row - carried / num_episodes + products.remaining * own)
-        noise.append(none)
+        parts.append(products.remaining * total)
         by_mass = problem.by_episode(self.corrected * problem.flow) * carried / mass
         learnt = problem.by_episode(self.learnt[:, number])
         influences.append(starts + by_row - by_mass + learnt + owns[-1])
-        return errors, noise, influences
+        return errors, parts, influences
 
     def _of_terminated(self, mean_at_step: np.ndarray) -> np.ndarray:
         """How the last products of terminated episodes count in the means of later steps: [reach, episode]."""

@@ -13,8 +13,8 @@ ridges add bias, critics extrapolate. The error of each is estimated from episod
 
 - the starts and the critic: v(s₀) + γʲ p_j ζδ, where ζ = φᵀA⁻ᵀE[φ(s₀)] is how the solution θ = A⁻¹b responds to a row.
   The ratios correct the first j steps, and p_j is the share of episodes that go on after them.
-- the products: γᵗ W_t (δ_t − δ̄_t) summed over t < j. Where the effective sample size ESS_t of a step is small, the
-  weighted TD errors show too little spread: then γᵗ δ_t / √ESS_t, with the size of δ from all episodes.
+- the products: γᵗ δ_t / √ESS_t summed over t < j, where ESS_t is the effective sample size of episodes at step t. The
+  size of δ is taken from all episodes: if one episode has all the weight, the weighted ones show no spread.
 
 `mix` computes the weights. Its reference is the precision-weighted mean of the estimates that are corrected to the end
 of the log. The error that the blend reports for itself is in-sample, the least among many, and too small: use it for
@@ -23,6 +23,7 @@ comparisons, not as an interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -32,7 +33,6 @@ from average_dice.errors import NotApplicable
 from average_dice.estimators.base import ADDED_LATER, Estimator, Prepared, PreparedClosedForm, prepared_once
 from average_dice.estimators.blend._candidates import (
     BY_CRITIC,
-    FEW,
     VALUES,
     Candidate,
     candidates_of,
@@ -73,19 +73,19 @@ class Blend(Estimator):
     If the TD errors of the first set depend on the step by more than `clock` standard errors, something unobserved
     depends on time: one more set of features then includes the step.
     `ratio` gives the weights of rows. `overlap`: by how many standard errors two estimates may differ by chance.
-    `few`: with this many effective episodes or fewer, the error of products comes from the TD errors of all episodes.
     `tables`: whether tables with shrinkage are further candidates, as critics (of discrete actions) and as a ratio.
     None: where states repeat, and tables as critics where the log has most of π's actions in these states.
     Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
     the value is that of the critics.
     """
 
+    revision: ClassVar[int] = 2  # the share of episodes that go on is in the errors of corrected estimates
+
     num_features: int = 200  # the cost of the linear systems grows with its cube
     weights: tuple[RowWeights, ...] = (evenly, discounted)
     ridges: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)  # from little bias to little variance, a decade apart
     ratio: Estimator = AverageDICE()
     overlap: float = 2.0  # as in intervals of 95 %; 1 and 4 give similar errors (docs/recommended.md)
-    few: float = FEW  # 5 is better on the tasks of development, and fails on others (docs/recommended.md)
     clock: float = 15.0  # far above chance: without a hidden clock the step would only add noise
     tables: bool | None = field(default=None, metadata={ADDED_LATER: True})
 
@@ -98,8 +98,8 @@ class Blend(Estimator):
         return replace(self, ratio=trained)
 
     def prepare(self, problem: Problem, *, key: jax.Array) -> Prepared:
-        if (streamed := self._streamed(problem)) is not None:
-            return PreparedStreamed(streamed, problem, key)
+        if self.reads_in_blocks(problem):
+            return PreparedStreamed(self.streamed_settings, problem, key)
         try:
             with threadpool_limits(1, "blas"):  # more BLAS threads would wait for each other
                 critics = Critics.of(problem, self.num_features, self.weights, self.ridges, self.clock, key)
@@ -117,19 +117,17 @@ class Blend(Estimator):
             return PreparedBlend(self, problem, critics, tables, (), f"by learnt values alone: {reason}")
         return PreparedBlend(self, problem, critics, tables, ratios)
 
-    def _streamed(self, problem: Problem) -> StreamedSettings | None:
-        """The settings of the form that reads a large log in blocks; None for the others, and where tables are used."""
+    def reads_in_blocks(self, problem: Problem) -> bool:
+        """Whether the log is so large that it is read in blocks. Tables, and other ratios, are not made for blocks."""
         data, ratio = problem.dataset, self.ratio
         large = data.num_transitions > (LARGE if data.num_episodes < MANY_EPISODES else LARGE_WITH_MANY_EPISODES)
         default = isinstance(ratio, AverageDICE) and ratio == AverageDICE()
-        if not large or not default or problem.policy is None or self._uses_tables(problem):
-            return None
-        return self.streamed_settings
+        return large and default and problem.policy is not None and not self._uses_tables(problem)
 
     @property
     def streamed_settings(self) -> StreamedSettings:
         """Those of the form that reads a log in blocks."""
-        return StreamedSettings(self.num_features, self.weights, self.ridges, self.overlap, self.few, self.clock)
+        return StreamedSettings(self.num_features, self.weights, self.ridges, self.overlap, self.clock)
 
     def _uses_tables(self, problem: Problem) -> bool:
         return RepeatedStates.of(problem).repeat if self.tables is None else self.tables
@@ -156,7 +154,10 @@ class Blend(Estimator):
         `with_tables`: whether the last critics are tables.
         """
         weights = [one.weights for one in weightings if one.weights is not None]
-        candidates = candidates_of(problem, critics, weights, self.few)
+        # With a table as a second reference, a few effective episodes must not overrule it. Without one, the factor of
+        # small samples would only leave products out that are the best there is: errors on three tasks were a tenth
+        # larger with it.
+        candidates = candidates_of(problem, critics, weights, strict=with_tables)
         full = np.array([candidate.full for candidate in candidates])
         values = np.array([candidate.value for candidate in candidates])
         errors = errors_of(candidates, len(critics))

@@ -53,7 +53,6 @@ class StreamedSettings:
     weights: tuple[RowWeights, ...]
     ridges: tuple[float, ...]
     overlap: float
-    few: float
     clock: float
     ratio_features: FourierFeatures = FourierFeatures()
     completion: HeldAtTruncation = HeldAtTruncation()
@@ -93,7 +92,7 @@ class StreamedBlend:
         ratio = products = None
         if problem.no_ratio is None:
             ratio = fit_ratio(problem, settings.ratio_features, settings.completion, key)
-            products = ProductsByStep.of(problem, settings.few)
+            products = ProductsByStep.of(problem)
         passes, parts = CandidatePasses(problem, solved, ratio, products), quantiles(problem.sums, PARTS)
         sums = passes.value_sums(parts)
         dependence = step_dependence(sums.parts[: len(settings.ridges)], problem.sums.num_episodes)
@@ -155,6 +154,10 @@ class PreparedStreamed(Prepared):
 
     def refit(self, resamples: Sequence[Resample]) -> list[Fit]:
         return [PreparedStreamed(self.settings, one.problem, self.key).fit() for one in resamples]
+
+    @property
+    def is_first_order(self) -> bool:
+        return True
 
     def first_order(self, chosen: Sequence[np.ndarray]) -> Float[np.ndarray, " resample"]:
         return self.blend.replicates(GivenCounts.of_resamples(chosen, self.problem.dataset.num_episodes))
