@@ -5,15 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from rich.console import Console
 
 import average_dice as ad
-from average_dice.cli.app import app
+from average_dice.cli.logs import read_log_or_blocks
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.demo import load_demo
 from average_dice.errors import DatasetError, NotEnoughMemory, SettingError
 from average_dice.estimators.blend import blend as blend_module
 from average_dice.testing.exact_mdps import early_termination, random_mdp
+from test_cli import run
 
 SMALL = {"bootstrap": 20, "seed": 3}
 
@@ -43,7 +44,8 @@ def test_a_log_on_disk_is_the_log_in_memory(on_disk):
     assert from_disk.value == pytest.approx(in_memory.value, abs=1e-12)
     assert from_disk.interval.lower == pytest.approx(in_memory.interval.lower, abs=1e-12)
     assert from_disk.against_behaviour.value == pytest.approx(in_memory.against_behaviour.value, abs=1e-12)
-    whole = ad.evaluate(problem.dataset, problem.policy, problem.discount, estimators={"b": ad.Blend(tables=False)})
+    methods = {"b": ad.Blend(tables=False)}
+    whole = ad.evaluate(problem.dataset, problem.policy, problem.discount, estimators=methods, bootstrap=0, seed=3)
     assert from_disk.value == pytest.approx(whole["b"].value, abs=1e-8)
     assert from_disk.dataset["transitions"] == problem.dataset.num_transitions
     assert from_disk.dataset["episodes"] == 45
@@ -99,27 +101,28 @@ def test_without_a_policy():
 def test_the_command_streams(on_disk):
     folder, problem = on_disk
     out = folder / "out.json"
-    arguments = ["evaluate", str(folder / "log"), "--policy", str(folder / "policy.safetensors"), "--stream"]
-    arguments += ["--discount", str(problem.discount), "--bootstrap", "20", "--seed", "3", "--json", str(out)]
-    found = CliRunner().invoke(app, arguments)
-    assert found.exit_code == 0, found.output
+    arguments = ["evaluate", folder / "log", "--policy", folder / "policy.safetensors", "--stream", "--bootstrap", 20]
+    arguments += ["--discount", problem.discount, "--seed", 3, "--json", out]
+    run(*arguments)
     expected = ad.evaluate(ad.LogBlocks.open(folder / "log"), problem.policy, problem.discount, **SMALL)
     assert json.loads(out.read_text())["estimates"][0]["value"] == pytest.approx(expected.value, abs=1e-9)
-    refused = CliRunner().invoke(app, [*arguments, "--columns", "reward=outcome"])
-    assert refused.exit_code != 0
+    assert "average-dice convert" in run(*arguments, "--columns", "reward=outcome", code=2)
 
 
-def test_a_log_that_does_not_fit_is_read_in_blocks(on_disk, monkeypatch):
-    folder, problem = on_disk
+def test_a_log_that_does_not_fit_is_read_in_blocks():
+    console = Console(record=True)
+    blocks = ad.LogBlocks.of_dataset(random_mdp().problem(5, seed=1).dataset)
 
-    def too_large(*args, **kwargs):
+    def too_large():
         raise NotEnoughMemory("reading it needs 80 GiB.")
 
-    monkeypatch.setattr("average_dice.data.read_dataset", too_large)
-    arguments = ["evaluate", str(folder / "log"), "--policy", str(folder / "policy.safetensors"), "--bootstrap", "2"]
-    found = CliRunner().invoke(app, [*arguments, "--discount", str(problem.discount)])
-    assert found.exit_code == 0, found.output
-    assert "read in blocks" in found.output
+    def found(**options):
+        return read_log_or_blocks(console, too_large, lambda memory: blocks, stream=False, memory=None, **options)
+
+    assert found(mapped=False) is blocks
+    assert "read in blocks" in console.export_text()
+    with pytest.raises(NotEnoughMemory):
+        found(mapped=True)
 
 
 def test_a_damaged_part_is_named(on_disk):
