@@ -215,6 +215,39 @@ def test_the_answer_is_never_outside_of_what_rewards_allow():
         assert problem.dataset.reward.min() <= value <= problem.dataset.reward.max() or problem.dataset.terminated.any()
 
 
+def treated(num_episodes: int, seed: int) -> ad.LoggedDataset:
+    """Treatment earns 1 where s > 0; episodes last 2 to 5 steps, whatever happens."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(2, 6, num_episodes)
+    state = generator.standard_normal((int(lengths.sum()), 1))
+    up = state[:, 0] > 0
+    treats = generator.random(len(state)) < 0.3 + 0.4 * up
+    episode = np.repeat(np.arange(num_episodes), lengths)
+    return ad.LoggedDataset.from_arrays(
+        observation=state,
+        action=treats.astype(np.int64),
+        reward=(treats & up).astype(np.float64),
+        next_observation=np.roll(state, -1, axis=0),
+        terminated=np.diff(episode, append=num_episodes) > 0,
+        episode=episode,
+        behaviour_log_prob=np.log(np.where(treats == up, 0.7, 0.3)),
+    )
+
+
+@pytest.mark.slow
+def test_the_effect_of_actions_is_not_shrunk():
+    """π treats with probability 0.9 where s > 0 and 0.1 elsewhere: E[Σ r] is 3.5 · 0.45, μ's is 3.5 · 0.35."""
+    policy = ad.as_policy(lambda seen: np.where(seen[:, :1] > 0, [[0.1, 0.9]], [[0.9, 0.1]]))
+    gains = []
+    for seed in range(6):
+        log = treated(700, seed)
+        problem = ad.Problem(log, policy, 1.0)
+        gains.append(Blend().fit(problem, key=KEY).value - log.reward.sum() / 700)
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    assert error < 0.02
+    assert np.mean(gains) == pytest.approx(0.35, abs=3 * error)
+
+
 def test_a_hidden_clock_shows_in_the_td_errors():
     """Critics of the state leave a mean behind that depends on the step; where states tell all, they do not."""
     plain, clocked = random_mdp().problem(200, seed=0), hidden_clock(()).problem(200, seed=0)
