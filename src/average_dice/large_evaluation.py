@@ -48,10 +48,11 @@ def evaluate_blocks(
     starting("reading the log")
     problem = BlockedProblem.of(blocks, policy, discount)
     starting(RECOMMENDED)
-    found = StreamedBlend.fit(Blend().streamed_settings, problem, key=key)
+    counts = PoissonCounts(settings.bootstrap, settings.seed)
+    found = StreamedBlend.fit(Blend().streamed_settings, problem, key=key, counts=counts)
     seconds = time.perf_counter() - start
     fit, episodes = fit_of(found), problem.sums.num_episodes
-    replicates = _replicates(found, settings, key)
+    replicates = _replicates(found, key)
     interval = None
     if settings.bootstrap > 1:
         interval = of_replicates(fit.value, replicates, settings.level, episodes).interval
@@ -64,8 +65,8 @@ def evaluate_blocks(
     starting("behaviour policy")
     gain, no_gain, behaviour = None, "this needs two bootstrap resamples (--bootstrap)", None
     if settings.bootstrap > 1:
-        on_policy = StreamedBlend.fit(Blend().streamed_settings, _on_policy(problem), key=key)
-        baselines = _replicates(on_policy, settings, key)
+        on_policy = StreamedBlend.fit(Blend().streamed_settings, _on_policy(problem), key=key, counts=counts)
+        baselines = _replicates(on_policy, key)
         gain = difference(fit.value, on_policy.value, replicates, baselines, settings.level, episodes)
         gain = replace(gain, supported=verdict.level != NOT_SUPPORTED)
         behaviour = by_same_method(RECOMMENDED, on_policy.value, baselines, settings.level, episodes)
@@ -87,16 +88,14 @@ def evaluate_blocks(
     )
 
 
-def _replicates(found: StreamedBlend, settings: IntervalSettings, key: jax.Array) -> Replicates:
-    """Values on resamples, the second half of them with other random features."""
-    number = settings.bootstrap
+def _replicates(found: StreamedBlend, key: jax.Array) -> Replicates:
+    """Values on the resamples that it was fitted with, the second half of them with other random features."""
+    number = found.resampled.shape[1]
     if number < 2:
         return np.empty(0)
     half = -(-number // FEATURE_DRAWS_OF_FIRST_ORDER)
-    counts = PoissonCounts(number, settings.seed)
-    values = [found.replicates(counts)[:half]]
-    again = StreamedBlend.fit(found.settings, found.problem, key=jax.random.fold_in(key, 1))
-    return np.concatenate([*values, again.replicates(counts)[half:]])
+    again = StreamedBlend.fit(found.settings, found.problem, key=jax.random.fold_in(key, 1), counts=found.counts)
+    return np.concatenate([found.replicates(found.counts)[:half], again.replicates(again.counts)[half:]])
 
 
 def _on_policy(problem: BlockedProblem) -> BlockedProblem:

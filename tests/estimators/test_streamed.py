@@ -141,3 +141,19 @@ def test_large_logs_are_read_in_blocks(monkeypatch):
     evaluation = ad.evaluate(problem.dataset, problem.policy, problem.discount, bootstrap=20)
     assert evaluation.interval is not None
     assert evaluation.against_behaviour is not None
+
+
+def test_resamples_that_are_known_before_the_fit_take_no_pass_of_their_own():
+    problem = early_termination().problem(120, seed=1)
+    blocked = BlockedProblem.of(LogBlocks.of_dataset(problem.dataset, 100), problem.policy, problem.discount)
+    counts = PoissonCounts(20, seed=3)
+    alone = StreamedBlend.fit(SETTINGS, blocked, key=KEY)
+    passes = blocked.num_passes[0]
+    later = alone.replicates(counts)
+    assert blocked.num_passes[0] == passes + 1
+    together = StreamedBlend.fit(SETTINGS, blocked, key=KEY, counts=counts)
+    passes = blocked.num_passes[0]
+    np.testing.assert_array_equal(together.replicates(PoissonCounts(20, seed=3)), later)
+    assert blocked.num_passes[0] == passes
+    assert together.value == alone.value
+    assert not np.array_equal(together.replicates(PoissonCounts(20, seed=4)), later)

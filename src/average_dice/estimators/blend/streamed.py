@@ -36,6 +36,7 @@ from average_dice.estimators.blend._streamed_critics import CriticSet, solve_cri
 from average_dice.estimators.blend._streamed_ratio import fit_ratio
 from average_dice.estimators.blend.row_weights import RowWeights, evenly
 from average_dice.estimators.results import Critic, Fit
+from average_dice.features.likeness import Likeness
 from average_dice.features.logged_state_actions import LoggedStateActions, designed, likeness_of
 from average_dice.labels import HeldAtTruncation
 from average_dice.models import FourierFeatures
@@ -60,7 +61,10 @@ class StreamedSettings:
 
 @dataclass(frozen=True, eq=False)
 class StreamedBlend:
-    """The blend of a log in blocks: `value`, and by one more pass its values on bootstrap resamples."""
+    """The blend of a log in blocks: `value`, and its values on bootstrap resamples.
+
+    The last pass includes the resamples of `counts`; others take one more pass.
+    """
 
     settings: StreamedSettings
     problem: BlockedProblem
@@ -70,16 +74,21 @@ class StreamedBlend:
     errors: Float[np.ndarray, "candidate source"]
     value: float
     diagnostics: dict[str, float]
+    counts: Counts
+    resampled: Float[np.ndarray, "candidate resample"]  # values of the candidates on the resamples of `counts`
+    likeness: Likeness | None  # kept here, so that the next random features of the same log find it
 
     @staticmethod
-    def fit(settings: StreamedSettings, problem: BlockedProblem, *, key: jax.Array) -> "StreamedBlend":
-        """All passes but the one for resamples."""
+    def fit(
+        settings: StreamedSettings, problem: BlockedProblem, *, key: jax.Array, counts: Counts = NO_RESAMPLES
+    ) -> "StreamedBlend":
+        """All passes."""
         with threadpool_limits(1, "blas"):  # more BLAS threads would wait for each other
-            return StreamedBlend._fit(settings, problem, key)
+            return StreamedBlend._fit(settings, problem, key, counts)
 
     @staticmethod
-    def _fit(settings: StreamedSettings, problem: BlockedProblem, key: jax.Array) -> "StreamedBlend":
-        likeness = likeness_of(problem.sample)  # in use until all features are designed, so that it is chosen once
+    def _fit(settings: StreamedSettings, problem: BlockedProblem, key: jax.Array, counts: Counts) -> "StreamedBlend":
+        likeness = likeness_of(problem.sample)
 
         def critic_set(number: int, weight: RowWeights, *, with_step: bool = False) -> CriticSet:
             key_of = jax.random.fold_in(key, number)
@@ -100,7 +109,7 @@ class StreamedBlend:
             with_step = critic_set(len(sets), evenly, with_step=True)
             passes = replace(passes, solved=[*solved, *solve_critics(problem, [with_step], settings.ridges)])
             sums = passes.value_sums(parts)
-        found = passes.candidates(sums, NO_RESAMPLES)
+        found = passes.candidates(sums, counts)
         errors = found.errors
         reference = Reference(reference_of(errors, found.full), settings.overlap)
         best = mix(found.values, errors, [reference])
@@ -118,12 +127,16 @@ class StreamedBlend:
                 "reference_error": float(np.linalg.norm(reference.weights @ errors)),
                 **shares_by_kind(found.kinds, found.full, found.values, best.weights),
             },
+            counts,
+            found.resampled,
+            likeness,
         )
 
     def replicates(self, counts: Counts) -> Float[np.ndarray, " resample"]:
         """The values on bootstrap resamples, to first order: candidates change, and the blend weights them anew."""
-        found = self.passes.candidates(self.sums, counts)
-        blended = [mix(values, self.errors, [self.reference]).value for values in found.resampled.T]
+        known = counts == self.counts
+        resampled = self.resampled if known else self.passes.candidates(self.sums, counts).resampled
+        blended = [mix(values, self.errors, [self.reference]).value for values in resampled.T]
         return np.clip(blended, *self.problem.value_bounds)
 
     @property
