@@ -1,9 +1,9 @@
 """A problem whose log is read block by block: what all blocks share, and the problem of each block."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from average_dice.data import LoggedDataset
 from average_dice.data.blocks import LogBlocks
 from average_dice.data.columns import OPTIONAL, REQUIRED
 from average_dice.errors import NotApplicable
+from average_dice.passes import THREADS, Executor, Part, Piece, Work, total
 from average_dice.problem import Problem
 from average_dice.step_sums import StepSums
 
-ROWS = 8_192  # of a block: more would take more memory and no less time
 SAMPLE_ROWS = 50_000  # in the sample of episodes from which features are designed: more would change nothing
 
 
@@ -46,11 +46,39 @@ class RewardSums:
 
 
 @dataclass(frozen=True, eq=False)
+class _First:
+    """What the first pass keeps of a piece. `kept`: its episodes in the sample."""
+
+    sums: StepSums
+    rewards: RewardSums
+    no_ratio: str | None
+    kept: list[LoggedDataset]
+
+    @staticmethod
+    def of(wanted: np.ndarray, policy: Any, discount: float, piece: Piece) -> "_First":
+        first, dataset = piece
+        problem, no_ratio = _of_block(dataset, policy, discount), None
+        try:
+            sums = StepSums.of(problem)
+        except NotApplicable as reason:
+            sums, no_ratio = StepSums.of(problem, with_products=False), str(reason)
+        inside = wanted[(wanted >= first) & (wanted < first + dataset.num_episodes)] - first
+        kept = []
+        if len(inside):
+            kept.append(dataset if len(inside) == dataset.num_episodes else dataset.select_episodes(inside))
+        return _First(sums, RewardSums.of(problem), no_ratio, kept)
+
+    def merge(self, other: "_First") -> "_First":
+        sums, rewards = self.sums.merge(other.sums), self.rewards.merge(other.rewards)
+        return _First(sums, rewards, self.no_ratio or other.no_ratio, self.kept + other.kept)
+
+
+@dataclass(frozen=True, eq=False)
 class BlockedProblem:
     """What is the value of `policy` at this discount, according to a log in blocks?
 
     `sums` and `rewards` are those of the whole log. `sample` is the problem of some of its episodes, chosen at random;
-    of all of them if the log is small.
+    of all of them if the log is small. `executor` computes the passes; what it sends elsewhere has no sample.
     """
 
     blocks: LogBlocks
@@ -60,49 +88,33 @@ class BlockedProblem:
     rewards: RewardSums
     sample: Problem
     no_ratio: str | None  # why there are no ratios
+    executor: Executor = THREADS
     num_passes: list[int] = field(default_factory=lambda: [1])
 
     @staticmethod
-    def of(blocks: LogBlocks, policy: Any, discount: float, *, seed: int = 0) -> "BlockedProblem":
+    def of(
+        blocks: LogBlocks, policy: Any, discount: float, *, seed: int = 0, executor: Executor = THREADS
+    ) -> "BlockedProblem":
         """Reads the log once."""
-        wanted = _sampled(blocks, seed)
-        sums, rewards, no_ratio, kept = None, None, None, []
-        first = 0
-        for dataset in small_blocks(blocks):
-            problem = _of_block(dataset, policy, discount)
-            if no_ratio is None:
-                try:
-                    found = StepSums.of(problem)
-                except NotApplicable as reason:
-                    no_ratio = str(reason)
-            if no_ratio is not None:
-                found = StepSums.of(problem, with_products=False)
-            sums = found if sums is None else sums.merge(found)
-            paid = RewardSums.of(problem)
-            rewards = paid if rewards is None else rewards.merge(paid)
-            inside = wanted[(wanted >= first) & (wanted < first + dataset.num_episodes)] - first
-            if len(inside):
-                kept.append(dataset if len(inside) == dataset.num_episodes else dataset.select_episodes(inside))
-            first += dataset.num_episodes
-        assert sums is not None
-        assert rewards is not None
-        sample = _of_block(_joined(kept), policy, discount if sums.horizon > 1 else 0.0)
-        return BlockedProblem(blocks, sample.policy, sample.discount, sums, rewards, sample, no_ratio)
+        work = Work(partial(_First.of, _sampled(blocks, seed), policy, discount), _First.merge)
+        found = total(work, blocks, executor)
+        sample = _of_block(_joined(found.kept), policy, discount if found.sums.horizon > 1 else 0.0)
+        return BlockedProblem(
+            blocks, sample.policy, sample.discount, found.sums, found.rewards, sample, found.no_ratio, executor
+        )
 
-    def __iter__(self) -> Iterator[tuple[int, Problem]]:
-        """One pass: the number of the first episode of each block, and its problem."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "sample": None, "executor": None, "blocks": None}
+
+    def total(self, of: Callable[[int, Problem], Part], merge: Callable[[Part, Part], Part]) -> Part:
+        """One pass: `of` each piece, by the number of its first episode and its problem, and all of them merged."""
         self.num_passes[0] += 1
-        first = 0
-        for dataset in small_blocks(self.blocks):
-            problem = _of_block(dataset, self.policy, self.discount)
-            problem.__dict__["log_uncensored_at_step"] = self.sums.log_uncensored
-            yield first, problem
-            first += dataset.num_episodes
+        return total(Work(partial(_of_piece, of, self), merge), self.blocks, self.executor)
 
     @property
     def normaliser(self) -> float:
         """See `Problem.normaliser`."""
-        return self.sample.normaliser
+        return 1.0 - self.discount if self.discount < 1 else 1.0
 
     @property
     def scale(self) -> float:
@@ -127,13 +139,10 @@ class BlockedProblem:
         return (self.normaliser * low, self.normaliser * high) if pays_once else (low, high)
 
 
-def small_blocks(blocks: LogBlocks) -> Iterator[LoggedDataset]:
-    """The blocks, and those with too many rows in parts."""
-    for dataset in blocks:
-        if dataset.num_transitions > ROWS:
-            yield from LogBlocks.of_dataset(dataset, ROWS)
-        else:
-            yield dataset
+def _of_piece(of: Callable[[int, Problem], Part], shared: BlockedProblem, piece: Piece) -> Part:
+    problem = _of_block(piece.dataset, shared.policy, shared.discount)
+    problem.__dict__["log_uncensored_at_step"] = shared.sums.log_uncensored
+    return of(piece.first, problem)
 
 
 def _of_block(dataset: LoggedDataset, policy: Any, discount: float) -> Problem:

@@ -32,9 +32,11 @@ from average_dice.inference.uncertainty import IntervalSettings
 from average_dice.large_evaluation import evaluate_blocks
 from average_dice.listing import split_names
 from average_dice.notes import Note, NoteCode
+from average_dice.passes import Executor
 from average_dice.policies.remarks import remarks_of
 from average_dice.problem import Problem
 from average_dice.progress import shown_by_argument
+from average_dice.ray_cluster import check_name, executor_named
 from average_dice.return_distribution import RESAMPLES as RETURN_RESAMPLES
 from average_dice.return_distribution import distribution as distribution_of
 from average_dice.version import __version__
@@ -62,6 +64,8 @@ def evaluate(
     seed: int = 0,
     refute: bool = False,
     memory: int | str | None = None,
+    executor: str | Executor = "local",
+    address: str | None = None,
     progress: bool = False,
     title: str | None = None,
     policy_name: str | None = None,
@@ -92,6 +96,8 @@ def evaluate(
       verdict.
     - `memory`: the limit of memory, in bytes or as `"2GiB"`; by default the environment variable AVERAGE_DICE_MEMORY,
       or half of what the machine has. Above it fewer random features are used, and a note says so.
+    - `executor`: who computes the passes over a log in blocks: "local", threads of this process, or "ray", a Ray
+      cluster, with the same numbers. `address`: the cluster to join; RAY_ADDRESS if None, or a new one here.
     - `title`, `policy_name`, `log_name` and `created` (today if None) head the report, and change no number.
     - `on_behaviour`: what the behaviour policy earns, kept for other policies on the same log, as by `compare`.
     - `progress` shows a progress bar. `starting` is called with the name of each method before it starts.
@@ -120,7 +126,10 @@ def evaluate(
         )
         named = {"title": title, "policy_name": policy_name or name_of_policy(policy), "created": created}
         named["log_name"] = log_name or repr(dataset)
-        return evaluate_blocks(dataset, policy, discount, settings, partial(in_memory, **named), starting)
+        of_sample = partial(in_memory, **named)
+        with executor_named(executor, address, dataset) as found_executor:
+            return evaluate_blocks(dataset, policy, discount, settings, of_sample, starting, found_executor)
+    _refuse_in_memory(executor, address)
     methods = (
         estimators if isinstance(estimators, Mapping) else {name: REGISTRY[name].make() for name in find(estimators)}
     )
@@ -244,6 +253,17 @@ def _refuse_with_blocks(**given: bool) -> None:
         raise SettingError(
             f"{', '.join(wrong)}: not available for a log that is read in blocks. Leave it out, or read the log into "
             "memory with read_dataset."
+        )
+
+
+def _refuse_in_memory(executor: str | Executor, address: str | None) -> None:
+    """A log in memory is evaluated here."""
+    if isinstance(executor, str):
+        check_name(executor, address)
+    if executor != "local":
+        raise SettingError(
+            f"executor {executor if isinstance(executor, str) else type(executor).__name__}: a log in memory is "
+            "evaluated by this process. Leave it out, or read the log in blocks: LogBlocks.open(…)."
         )
 
 

@@ -7,7 +7,8 @@ checks and the map of states come from a random sample of its episodes, and a no
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -28,6 +29,8 @@ from average_dice.inference.rules import NOT_SUPPORTED
 from average_dice.inference.uncertainty import IntervalSettings, of_replicates, to_first_order
 from average_dice.inference.verdict import judge, run_checks
 from average_dice.notes import Note, NoteCode
+from average_dice.passes import THREADS, Executor
+from average_dice.policies import as_policy
 from average_dice.problem import Problem
 
 OfSample = Callable[[LoggedDataset, Any], Evaluation]
@@ -40,13 +43,16 @@ def evaluate_blocks(
     settings: IntervalSettings,
     of_sample: OfSample,
     starting: Callable[[str], None] = lambda name: None,
+    executor: Executor = THREADS,
 ) -> Evaluation:
     """The evaluation by the recommended estimator. `of_sample` evaluates a log in memory, without resamples."""
     if policy is None:
         raise SettingError("a log in blocks needs a policy: its target_log_prob column is not enough.")
+    if isinstance(policy, str | Path):
+        policy = as_policy(policy)  # read here and once: other machines may not see the file
     start, key = time.perf_counter(), jax.random.key(settings.seed)
     starting("reading the log")
-    problem = BlockedProblem.of(blocks, policy, discount)
+    problem = BlockedProblem.of(blocks, policy, discount, executor=executor)
     starting(RECOMMENDED)
     counts = PoissonCounts(settings.bootstrap, settings.seed)
     found = StreamedBlend.fit(Blend().streamed_settings, problem, key=key, counts=counts)
@@ -98,25 +104,41 @@ def _replicates(found: StreamedBlend, key: jax.Array) -> Replicates:
     return np.concatenate([found.replicates(found.counts)[:half], again.replicates(again.counts)[half:]])
 
 
+@dataclass(frozen=True, eq=False)
+class _SingleAction:
+    """Gives the blocks of a log as those of a process without choices."""
+
+    blocks: LogBlocks
+    policy: Any
+    discount: float
+
+    def __call__(self, first: int, last: int) -> Iterator[LoggedDataset]:
+        return (self.of(dataset).dataset for dataset in self.blocks.part(first, last))
+
+    def paths_of(self, first: int, last: int) -> list[Path]:
+        return self.blocks.paths_of(first, last)
+
+    def of(self, dataset: LoggedDataset) -> Problem:
+        return Problem(dataset, self.policy, self.discount).with_single_action()
+
+
 def _on_policy(problem: BlockedProblem) -> BlockedProblem:
     """The log as a process without choices: its value is that of the behaviour policy."""
-
-    def single(dataset: LoggedDataset) -> Problem:
-        return Problem(dataset, problem.policy, problem.discount).with_single_action()
-
-    def source() -> Iterator[LoggedDataset]:
-        return (single(dataset).dataset for dataset in problem.blocks)
-
+    source = _SingleAction(problem.blocks, problem.policy, problem.discount)
     blocks = replace(problem.blocks, source=source)
-    return BlockedProblem.of(blocks, single(problem.sample.dataset).policy, problem.discount)
+    policy = source.of(problem.sample.dataset).policy
+    return BlockedProblem.of(blocks, policy, problem.discount, executor=problem.executor)
+
+
+def _returns_of(first: int, block: Problem) -> tuple[float, float]:
+    """Σ and Σ² of the logged returns of a block."""
+    returns = block.by_episode(block.normaliser * block.discount**block.dataset.step * block.dataset.reward)
+    return float(returns.sum()), float(returns @ returns)
 
 
 def _logged_returns(problem: BlockedProblem, level: float) -> Behaviour:
     """The mean of the logged returns, with Student's t."""
-    total = squares = 0.0
-    for _, block in problem:
-        returns = block.by_episode(block.normaliser * block.discount**block.dataset.step * block.dataset.reward)
-        total, squares = total + float(returns.sum()), squares + float(returns @ returns)
+    total, squares = problem.total(_returns_of, _added)
     number = problem.sums.num_episodes
     mean = total / number
     interval = None
@@ -139,15 +161,20 @@ def _note_of(problem: BlockedProblem) -> Note:
     return Note(NoteCode.IN_BLOCKS, f"the log was read in blocks; tables are no candidates{from_sample}")
 
 
+def _hash_and_rewards(first: int, block: Problem) -> tuple[list[str], float]:
+    return [block.dataset.sha256], float(block.dataset.reward.sum())
+
+
+def _added(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(one + other for one, other in zip(left, right, strict=True))
+
+
 def _summary(problem: BlockedProblem) -> dict[str, Any]:
     """What the report says of the whole log instead of the sample."""
-    sums, digest = problem.sums, hashlib.sha256()
-    rewards = 0.0
-    for _, block in problem:
-        digest.update(block.dataset.sha256.encode())
-        rewards += float(block.dataset.reward.sum())
+    sums = problem.sums
+    hashes, rewards = problem.total(_hash_and_rewards, _added)
     return {
-        "sha256": digest.hexdigest(),  # of the hashes of the blocks
+        "sha256": hashlib.sha256("".join(hashes).encode()).hexdigest(),
         "transitions": sums.num_transitions,
         "episodes": sums.num_episodes,
         "terminated": int(sums.terminated.sum()),

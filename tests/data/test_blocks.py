@@ -2,8 +2,10 @@
 
 import gc
 import os
+import pickle
 import sys
 import tempfile
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 import average_dice as ad
 from average_dice.data import LogBlocks, external_sort, survey
 from average_dice.data import parts as parts_module
+from average_dice.data.parts import read_groups
 from average_dice.data.survey import BlockEnds
 from on_disk import check_the_same, continuous_log, sizes, table_of, uneven_log, with_everything, write_parts
 
@@ -101,6 +104,67 @@ def test_any_lengths_blocks_and_layout(tmp_path_factory, lengths, rows, row_grou
             check_the_same(blocks, log, rows)
             assert blocks.num_episodes == log.num_episodes
             assert (blocks.shortest, blocks.longest) == (min(lengths), max(lengths))
+
+
+@given(
+    rows=st.integers(1, 12),
+    row_group=st.integers(1, 20),
+    bounds=st.lists(st.integers(0, 31), max_size=4),
+    layout=st.sampled_from(list(LAYOUTS)),
+    sent=st.booleans(),
+)
+def test_parts_are_the_whole_however_it_is_divided(tmp_path_factory, rows, row_group, bounds, layout, sent):
+    folder = tmp_path_factory.mktemp("parts")
+    log = with_everything()
+    write_parts(table_of(log, folder), folder / "log", LAYOUTS[layout], row_group)
+    in_memory = LogBlocks.of_dataset(log, rows)
+    with LogBlocks.open(folder / "log", rows=rows, extra=EXTRA) as on_disk:
+        for blocks in (in_memory, on_disk):
+            used = pickle.loads(pickle.dumps(blocks)) if sent else blocks
+            ends = [0, *sorted(one for one in bounds if one < len(blocks)), len(blocks)]
+            found = [list(used.part(*both)) for both in pairwise(ends)]
+            assert [len(some) for some in found] == [last - first for first, last in pairwise(ends)]
+            check_the_same(Joined(blocks, [one for some in found for one in some]), log, rows)
+            episodes = np.cumsum([block.num_episodes for block in blocks])
+            assert blocks.episode_ends == tuple(episodes.tolist())
+
+
+class Joined(list):
+    """Blocks that were read in parts."""
+
+    def __init__(self, blocks, found):
+        super().__init__(found)
+        self.ends = blocks.ends
+
+
+def test_a_part_reads_its_own_row_groups_alone(tmp_path, monkeypatch):
+    folder = write_parts(table_of(uneven_log(), tmp_path), tmp_path / "log", [range(14), range(14, 31)], row_group=2)
+    blocks = LogBlocks.open(folder, rows=12)  # of 11, 2, 12 and 6 rows
+    read = []
+
+    def recorded(path, groups, names, num_rows):
+        read.extend((path.name, group) for group in groups)
+        return read_groups(path, groups, names, num_rows)
+
+    monkeypatch.setattr(parts_module, "read_groups", recorded)
+    assert [block.num_transitions for block in blocks.part(1, 2)] == [2]
+    assert read == [("part-0.parquet", 5), ("part-0.parquet", 6)]
+    read.clear()
+    assert [block.num_transitions for block in blocks.part(2, 4)] == [12, 6]
+    assert read == [("part-0.parquet", 6), *(("part-1.parquet", group) for group in range(9))]
+    assert list(blocks.part(2, 2)) == []
+
+
+def test_another_process_reads_relative_paths_and_leaves_the_sorted_copy(tmp_path, monkeypatch):
+    write_parts(table_of(uneven_log(), tmp_path), tmp_path / "log", LAYOUTS["shuffled"])
+    monkeypatch.chdir(tmp_path)
+    with LogBlocks.open("log", rows=9) as blocks, LogBlocks.open("log", rows=9, folder="kept") as kept:
+        sent, sent_kept = pickle.loads(pickle.dumps((blocks, kept)))
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        check_the_same(sent_kept, uneven_log(), 9)
+        sent.close()
+        check_the_same(sent, uneven_log(), 9)
 
 
 @given(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from average_dice import ray_cluster as joining
 from average_dice.errors import SettingError
-from average_dice.experiments import executors
 from average_dice.experiments.ablation import ABLATION, AblationPlan
 from average_dice.experiments.executors import local, ray_cluster
 from average_dice.experiments.runner import run_experiment
@@ -116,7 +116,7 @@ def test_a_running_cluster_is_joined(tmp_path, short_folder):
 
 
 def test_an_address_where_something_else_answers_is_an_error(monkeypatch):
-    monkeypatch.setattr(executors, "TO_JOIN", 10)
+    monkeypatch.setattr(joining, "TO_JOIN", 10)
     with socket.create_server(("", 0)) as listening, pytest.raises(SettingError, match="no Ray cluster"):
         ray_cluster(f"127.0.0.1:{listening.getsockname()[1]}")
 

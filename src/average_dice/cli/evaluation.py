@@ -231,6 +231,12 @@ def evaluate(
             "fit.",
         ),
     ] = False,
+    executor: Annotated[
+        str, typer.Option(help="Who computes a log that is read in blocks: local (this machine), or ray (a cluster).")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster to join. Default: RAY_ADDRESS, or a new one here.")
+    ] = None,
     json: Json = None,
     report: Report = None,
     title: Title = None,
@@ -299,6 +305,8 @@ def evaluate(
             seed=seed,
             refute=refute,
             memory=memory,
+            executor=executor,
+            address=address,
             title=title,
             policy_name=None if policy is None else policy.stem,
             log_name=_names_of(data),

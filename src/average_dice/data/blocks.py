@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from average_dice.data.names import Names
 from average_dice.data.parquet import from_arrow
 from average_dice.data.parts import Parts, check_widths, open_parts
 from average_dice.data.stored import declarations, joined_metadata
-from average_dice.data.survey import BlockEnds, divided, in_order, surveyed
+from average_dice.data.survey import BlockEnds, divided, divided_from, in_order, surveyed
 from average_dice.errors import DatasetError, SettingError
 from average_dice.memory import FEWEST_ROWS, limit, limited
 
@@ -44,7 +44,7 @@ class LogBlocks:
     - `num_terminated`: episodes that terminate. `shortest`, `longest`: rows of an episode.
     - `num_actions`: for discrete actions the largest plus one; for continuous ones their dimensions.
     - `columns`: the columns that the log has, such as behaviour_log_prob.
-    - `ends`: for each block, the row after its last.
+    - `ends`: for each block, the row after its last. `episode_ends`: the same for episodes.
     - All others are as in `LoggedDataset`.
 
     What a block computes from its own rows, such as `sha256` or `looks_categorical`, is about the block. Its `encoding`
@@ -68,7 +68,8 @@ class LogBlocks:
     metadata: Mapping[str, Any]
     estimated_behaviour: EstimatedBehaviour | None
     ends: tuple[int, ...]
-    source: Callable[[], Iterator[LoggedDataset]] = field(repr=False)  # gives the blocks once
+    episode_ends: tuple[int, ...]
+    source: Callable[[int, int], Iterator[LoggedDataset]] = field(repr=False)  # gives some blocks, as `part`
     copy: "TemporaryFolder | None" = field(default=None, repr=False)  # of the sorted rows
 
     @staticmethod
@@ -155,18 +156,33 @@ class LogBlocks:
             metadata=dataset.metadata,
             estimated_behaviour=dataset.estimated_behaviour,
             ends=found,
-            source=lambda: (_view(dataset, slice(*one)) for one in pairwise((0, *found))),
+            episode_ends=ends.episodes,
+            source=_Views(dataset, found),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which must neither remove the sorted copy nor read the log for its categories."""
+        _ = self.encoding
+        return {**self.__dict__, "copy": None}
 
     def __len__(self) -> int:
         return len(self.ends)
 
     def __iter__(self) -> Iterator[LoggedDataset]:
+        return self.part(0, len(self))
+
+    def part(self, first: int, last: int) -> Iterator[LoggedDataset]:
+        """The blocks from `first` up to the one before `last`. Only their row groups are read."""
         encoding = self.encoding if self.categorical else None
-        for block in self.source():
+        for block in self.source(first, last):
             if encoding is not None:
                 block.__dict__["encoding"] = encoding
             yield block
+
+    def paths_of(self, first: int, last: int) -> list[Path]:
+        """The files that `part` reads; none for a log in memory."""
+        paths: list[Path] = getattr(self.source, "paths_of", lambda *_: [])(first, last)
+        return paths
 
     def __repr__(self) -> str:
         return f"LogBlocks({self.num_transitions:,} transitions, {self.num_episodes:,} episodes, {len(self):,} blocks)"
@@ -188,7 +204,7 @@ class LogBlocks:
         if not self.categorical:
             return Encoding((), ())
         values: Sequence[np.ndarray] = [np.empty(0)] * len(self.categorical)
-        for block in self.source():
+        for block in self.source(0, len(self)):
             values = [np.union1d(*both) for both in zip(values, block.encoding.values, strict=True)]
         return Encoding(self.categorical, tuple(values))
 
@@ -209,13 +225,24 @@ class _Reader:
     ends: tuple[int, ...]
     declared: Mapping[str, Any]
 
-    def __call__(self) -> Iterator[LoggedDataset]:
-        for table, paths in divided(self.parts, self.ends):
+    def __call__(self, first: int, last: int) -> Iterator[LoggedDataset]:
+        for table, paths in self._tables(first, last):
             try:
                 block = self._block(table)
             except DatasetError as error:
                 raise in_files(error, self.parts.given if self.parts.is_copy else paths) from None
             yield block
+
+    def paths_of(self, first: int, last: int) -> list[Path]:
+        start = self.ends[first - 1] if first else 0
+        return list(dict.fromkeys(one.path for one in self.parts.between(start, self.ends[last - 1])[0].segments))
+
+    def _tables(self, first: int, last: int) -> Iterator[tuple[pa.Table, list[Path]]]:
+        if first >= last:
+            return iter(())
+        if (first, last) == (0, len(self.ends)):
+            return divided(self.parts, self.ends)
+        return divided_from(self.parts, self.ends[first - 1] if first else 0, self.ends[first:last])
 
     def _block(self, table: pa.Table) -> LoggedDataset:
         raw = {name: from_arrow(name, table) for name in table.column_names}
@@ -223,6 +250,17 @@ class _Reader:
         block = LoggedDataset.from_columns(raw, extra=extra, **self.declared)
         check_widths(vars(block), self.parts.widths)
         return block
+
+
+@dataclass(frozen=True, eq=False)
+class _Views:
+    """Gives the blocks of a log in memory."""
+
+    dataset: LoggedDataset
+    ends: tuple[int, ...]
+
+    def __call__(self, first: int, last: int) -> Iterator[LoggedDataset]:
+        return (_view(self.dataset, slice(*one)) for one in islice(pairwise((0, *self.ends)), first, last))
 
 
 def _view(dataset: LoggedDataset, rows: slice) -> LoggedDataset:

@@ -7,7 +7,8 @@ page (about 1 MiB from most writers) may not.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,6 +73,7 @@ class Parts:
     - `state`: path, size and time of modification of each file when it was opened.
     - `first`: the first row, as columns of a log. `extra`: the names of extra columns.
     - `is_copy`: the rows are a sorted copy, so that their files are not those of the user.
+    - `goes_on_after`: the files have rows after this one that are not wanted; None if all are.
     """
 
     schema: pa.Schema
@@ -81,6 +83,32 @@ class Parts:
     first: Columns
     extra: tuple[str, ...]
     is_copy: bool = False
+    goes_on_after: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a process in another folder, perhaps on another machine, which need not look at all files."""
+        _ = self.group_sizes
+        return {**self.__dict__, "segments": tuple(Segment(one.path.absolute(), one.groups) for one in self.segments)}
+
+    @cached_property
+    def group_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The number of rows of each row group of each segment."""
+        by_path = {path: _group_sizes(path) for path in dict.fromkeys(one.path for one in self.segments)}
+        return tuple(tuple(by_path[path][group] for group in groups) for path, groups in self.segments)
+
+    def between(self, start: int, stop: int) -> tuple["Parts", int]:
+        """The row groups with the rows from `start` to `stop`, and the number of their first row."""
+        some, row, first = list[Segment](), 0, None
+        for (path, groups), sizes in zip(self.segments, self.group_sizes, strict=True):
+            kept = []
+            for group, size in zip(groups, sizes, strict=True):
+                if row < stop and row + size > start:
+                    kept.append(group)
+                    first = row if first is None else first
+                row += size
+            if kept:
+                some.append(Segment(path, tuple(kept)))
+        return replace(self, segments=tuple(some), goes_on_after=stop if stop < row else None), first or 0
 
     @property
     def widths(self) -> dict[str, int]:
@@ -127,6 +155,14 @@ def read_groups(path: Path, groups: Sequence[int], names: Sequence[str], num_row
     try:
         with pq.ParquetFile(path, **BOUNDED) as file:
             yield from file.iter_batches(num_rows, row_groups=list(groups), columns=list(names))
+    except UNREADABLE as error:
+        raise not_readable(path, error) from None
+
+
+def _group_sizes(path: Path) -> list[int]:
+    try:
+        with pq.ParquetFile(path, **BOUNDED) as file:
+            return [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     except UNREADABLE as error:
         raise not_readable(path, error) from None
 

@@ -21,7 +21,7 @@ Rows = Int[np.ndarray, " row"]
 
 
 class Survey(NamedTuple):
-    """Numbers of a log. `ends`: for each block, the row after its last."""
+    """Numbers of a log. For each block, `ends`: the row after its last; `episode_ends`: the same for episodes."""
 
     num_transitions: int
     num_episodes: int
@@ -32,6 +32,7 @@ class Survey(NamedTuple):
     reward_max: float
     largest_action: int | None
     ends: tuple[int, ...]
+    episode_ends: tuple[int, ...]
 
 
 def in_order(parts: Parts) -> tuple[Segment, ...] | None:
@@ -111,6 +112,7 @@ def surveyed(parts: Parts, rows: int) -> Survey:
         float(highest),
         largest,
         ends.finished(),
+        ends.episodes,
     )
 
 
@@ -145,6 +147,7 @@ class BlockEnds:
     _start: int = 0
     _pending: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     _ends: list[int] = field(default_factory=list)
+    _episodes: list[int] = field(default_factory=list)
 
     def add(self, episode_ends: Rows) -> None:
         """Takes the ends of the next episodes: for each, the row after its last."""
@@ -158,7 +161,13 @@ class BlockEnds:
             self._end(len(self._pending))
         return tuple(self._ends)
 
+    @property
+    def episodes(self) -> tuple[int, ...]:
+        """For each block, the number of episodes up to its end."""
+        return tuple(self._episodes)
+
     def _end(self, num_episodes: int) -> None:
+        self._episodes.append(num_episodes + (self._episodes[-1] if self._episodes else 0))
         self._start = int(self._pending[num_episodes - 1])
         self._ends.append(self._start)
         self._pending = self._pending[num_episodes:]
@@ -166,14 +175,29 @@ class BlockEnds:
 
 def divided(parts: Parts, ends: tuple[int, ...]) -> Iterator[tuple[pa.Table, list[Path]]]:
     """The rows of each block, and the files that they come from."""
+    yield from _divided(parts, ends, 0, 0)
+
+
+def divided_from(parts: Parts, start: int, ends: tuple[int, ...]) -> Iterator[tuple[pa.Table, list[Path]]]:
+    """The same for some blocks, of which the first begins at row `start`: no other row group is read."""
+    some, row = parts.between(start, ends[-1])
+    yield from _divided(some, ends, row, start)
+
+
+def _divided(parts: Parts, ends: tuple[int, ...], row: int, start: int) -> Iterator[tuple[pa.Table, list[Path]]]:
+    """`row`: the number of the first row of the files. Rows before `start` belong to other blocks."""
     held: list[tuple[Path, pa.RecordBatch]] = []
-    row, left = 0, list(reversed(ends))
+    left, last = list(reversed(ends)), ends[-1]
     for path, batch in parts.batches():
+        before = min(max(start - row, 0), len(batch))
+        batch, row = batch.slice(before), row + before
         while left and row + len(batch) >= left[-1]:
             size = left.pop() - row
             held.append((path, batch.slice(0, size)))
             yield pa.Table.from_batches([one for _, one in held]), list(dict.fromkeys(path for path, _ in held))
             batch, row, held = batch.slice(size), row + size, []
+        if not left and parts.goes_on_after == last:
+            return
         if len(batch):
             held.append((path, batch))
             row += len(batch)

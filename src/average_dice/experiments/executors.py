@@ -7,8 +7,6 @@ both executors give the same numbers to the last digit.
 import multiprocessing
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -17,25 +15,15 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
-from pathlib import Path
-from typing import Any
 
-from average_dice.errors import SettingError, needs_extra
+from average_dice.errors import SettingError
 from average_dice.experiments.jobs import Job, Row
+from average_dice.ray_cluster import ONE_THREAD, RETRIES, check_name, checked, joined, num_cores
 
 Work = Callable[[Job], list[Row]]
 Finished = tuple[Job, list[Row]]
 Failure = tuple[Job, BaseException]
 Executor = Callable[[Work, Sequence[Job]], Iterator[Finished]]
-
-ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
-RETRIES = 3  # of a job after its worker crashed: another process may have used up the memory
-TO_JOIN = 30  # seconds to join a Ray cluster, which usually takes a few
-
-
-def num_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local(num_processes: int | None = None) -> Executor:
@@ -110,32 +98,10 @@ def _crashed() -> SettingError:
 
 def ray_cluster(address: str | None = None) -> Executor:
     """A Ray cluster: the one at `address` (of `ray start --head`), or a temporary one on this machine."""
-    if address is not None:
-        _check_address(address)
-        if (Path.home() / ".ray" / "auth_token").exists():  # Ray's own file; its recent clusters require the token
-            os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's default is to retry for ever
-    with needs_extra("ray"):
-        import ray
-    if " " in sys.executable:  # its workers are started by a shell that splits the path: they would be awaited for ever
-        raise SettingError(
-            f"Ray cannot start workers with {sys.executable}, because of the space in this path. "
-            "Move the virtual environment to a path without spaces, or use --executor local."
-        )
-    if address is not None:
-        _check_cluster(address)
+    ray = checked(address)
 
     def run(work: Work, jobs: Sequence[Job]) -> Iterator[Finished]:
-        here: dict[str, Any] = {"address": "local", "num_cpus": num_cores(), "include_dashboard": False}
-        begin = here if address is None else {"address": address}
-        try:
-            ray.init(**begin, log_to_driver=False, logging_level="error", runtime_env={"env_vars": ONE_THREAD})
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise SettingError(
-                f"cannot join a Ray cluster at {begin['address']}: {error} "
-                "If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, as Ray's documentation says."
-            ) from None
-        try:
+        with joined(ray, address):
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
             waiting = {remote.remote(job): job for job in jobs}
             failed: list[Failure] = []
@@ -153,22 +119,17 @@ def ray_cluster(address: str | None = None) -> Executor:
                     else:
                         yield job, rows
             _raise(failed)
-        finally:
-            ray.shutdown()
 
     return run
 
 
 def find_executor(name: str, processes: int | None = None, address: str | None = None) -> Executor:
     """The executor of that name; raises if its options do not fit or its cluster does not answer."""
-    if name == "local" and address is not None:
-        raise SettingError("--address is the address of a Ray cluster. Add --executor ray.")
     if name == "ray" and processes is not None:
         raise SettingError(
             "--processes is an option of --executor local. Ray uses all cores of the cluster: leave it out."
         )
-    if name not in ("local", "ray"):
-        raise SettingError(f"unknown executor {name!r}. Known are local, ray.")
+    check_name(name, address)
     return local(processes) if name == "local" else ray_cluster(address)
 
 
@@ -182,29 +143,6 @@ def _raise(failed: Sequence[Failure]) -> None:
         error.add_note(f"log {job.log} of {job.task}, {job.setting}: {methods}: {type(one).__name__}: {one}")
     error.add_note(f"{len(failed)} of the jobs failed; all others are done.")
     raise error
-
-
-def _check_address(address: str) -> None:
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=5):  # seconds, enough across a network
-            pass
-    except (OSError, ValueError, OverflowError):
-        raise SettingError(
-            f"nothing answers at {address}. Start a cluster with `ray start --head` and give the address it prints."
-        ) from None
-
-
-def _check_cluster(address: str) -> None:
-    """Joins in another process first: if another program listens there, Ray waits for minutes and then aborts ours."""
-    joining = f"import ray; ray.init({address!r}, log_to_driver=False, logging_level='error')"
-    try:
-        subprocess.run([sys.executable, "-c", joining], capture_output=True, timeout=TO_JOIN, check=False)
-    except subprocess.TimeoutExpired:
-        raise SettingError(
-            f"no Ray cluster at {address} accepted the connection within {TO_JOIN} seconds. "
-            "Give the address that `ray start --head` prints, not that of the dashboard."
-        ) from None
 
 
 def _leave_with_parent() -> None:

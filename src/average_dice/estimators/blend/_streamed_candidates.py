@@ -12,13 +12,15 @@ not yet truncated, and the factor of the weight after truncation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.estimators.blend._candidates import PRODUCTS, RATIO, VALUES
-from average_dice.estimators.blend._passes import Block, in_order
+from average_dice.estimators.blend._passes import Block, total
 from average_dice.estimators.blend._streamed_critics import SolvedCritic, SolvedSet, continues
 from average_dice.estimators.blend._streamed_ratio import StreamedRatio
 from average_dice.linear_systems import solve
@@ -27,13 +29,13 @@ from average_dice.problem import Problem
 
 @dataclass(frozen=True)
 class PoissonCounts:
-    """Poisson with mean 1, for a log of any size: the same for the same seed and block, whatever the policy."""
+    """Poisson with mean 1, for a log of any size: the same for the same seed and blocks, whatever the policy."""
 
     number: int
     seed: int
 
     def of(self, block: Block) -> Float[np.ndarray, "resample episode"]:
-        generator = np.random.default_rng((self.seed, 7, block.number))
+        generator = np.random.default_rng((self.seed, 7, block.first))
         return generator.poisson(1.0, (self.number, block.problem.dataset.num_episodes)).astype(np.float64)
 
 
@@ -151,7 +153,7 @@ class OnRows:
         return found
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class ValueSums:
     """Sums of the first pass, over blocks."""
 
@@ -166,14 +168,16 @@ class ValueSums:
     ratio_mass: np.ndarray  # Σ dw/dv ρ (1 − γ m) φ(s, t)
     parts: np.ndarray  # of the TD errors of each part of an episode: Σ and Σ² over episodes, by critic
 
-    def add(self, other: "ValueSums") -> None:
-        """Adds another block."""
+    def merge(self, other: "ValueSums") -> "ValueSums":
+        """Of both."""
+        merged: list[Any] = []
         for one in fields(self):
             mine, others = getattr(self, one.name), getattr(other, one.name)
             if isinstance(mine, list):
-                setattr(self, one.name, [left + right for left, right in zip(mine, others, strict=True)])
+                merged.append([left + right for left, right in zip(mine, others, strict=True)])
             else:
-                setattr(self, one.name, mine + others)
+                merged.append(mine + others)
+        return ValueSums(*merged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,16 +212,9 @@ class CandidatePasses:
 
     def value_sums(self, parts: Float[np.ndarray, " quantile"]) -> ValueSums:
         """The first pass. `parts`: the steps that divide an episode, for TD errors that depend on the step."""
-        total = None
-        for found in in_order(lambda block: self._values_of(block, parts), self.problem):
-            if total is None:
-                total = found
-            else:
-                total.add(found)
-        assert total is not None
-        return total
+        return total(partial(self._values_of, parts), ValueSums.merge, self.problem)
 
-    def _values_of(self, block: Block, parts: np.ndarray) -> ValueSums:
+    def _values_of(self, parts: np.ndarray, block: Block) -> ValueSums:
         problem, bounds = block.problem, self.problem.value_bounds
         data, horizon = problem.dataset, self.problem.sums.horizon
         part = np.searchsorted(parts, data.step, side="right")
@@ -264,23 +261,7 @@ class CandidatePasses:
     def candidates(self, sums: ValueSums, counts: Counts) -> StreamedCandidates:
         """The second pass."""
         plan = _Plan.of(self, sums)
-
-        def part(block: Block) -> tuple[np.ndarray, ...]:
-            errors, own, influences = plan.on(block)
-            more = counts.of(block) - 1.0
-            return (
-                errors @ errors.T,
-                errors.sum(axis=1),
-                own,
-                influences.sum(axis=1),
-                more.sum(axis=1),
-                influences @ more.T,
-            )
-
-        parts = in_order(part, self.problem)
-        totals = next(parts)
-        for found in parts:
-            totals = tuple(old + new for old, new in zip(totals, found, strict=True))
+        totals = total(partial(plan.products_of, counts), _add, self.problem)
         products, errors, own, influence, extra, resampled = totals
         num_episodes = self.problem.sums.num_episodes
         shift = own / num_episodes  # errors of critics are centred over all episodes
@@ -367,6 +348,22 @@ class _Plan:
     def unsettled_products(self) -> np.ndarray:
         """Products of the errors of critics that did not converge: one source for each critic."""
         return np.where(self.critic[:, None] == self.critic, np.outer(self.unsettled, self.unsettled), 0.0)
+
+    def products_of(self, counts: Counts, block: Block) -> tuple[np.ndarray, ...]:
+        """Products of the errors of a block, sums of errors, of the critics' part, of influences and of counts.
+
+        The last are the products of influences and counts.
+        """
+        errors, own, influences = self.on(block)
+        more = counts.of(block) - 1.0
+        return (
+            errors @ errors.T,
+            errors.sum(axis=1),
+            own,
+            influences.sum(axis=1),
+            more.sum(axis=1),
+            influences @ more.T,
+        )
 
     def on(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Errors and influences of the episodes of a block, [candidate, episode], and the sum of the critics' part."""
@@ -471,6 +468,10 @@ class _Shared:
             data.terminated[last], np.exp(self.problem.final_log_product - sums.log_uncensored[data.lengths - 1]), 0.0
         )
         return np.array([kept * (until[one] - until[np.minimum(data.lengths, one)]) for one in products.reaches])
+
+
+def _add(left: tuple[np.ndarray, ...], right: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    return tuple(old + new for old, new in zip(left, right, strict=True))
 
 
 def _spread_of(critic: SolvedCritic, of_set: SolvedSet, passes: CandidatePasses, number: int, sums: ValueSums) -> float:

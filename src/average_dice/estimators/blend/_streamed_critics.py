@@ -8,13 +8,14 @@ state is kept for a row, because the last two solutions say what it was. Without
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.estimators._shared.bounded_td import MAX_SOLUTIONS
-from average_dice.estimators.blend._passes import Block, in_order
+from average_dice.estimators.blend._passes import Block, total
 from average_dice.estimators.blend.row_weights import RowWeights
 from average_dice.features.state_action import StateActionFeatures
 from average_dice.linear_systems import LinearSystem
@@ -22,6 +23,7 @@ from average_dice.problem import Problem
 from average_dice.threads import in_threads
 
 Bounds = tuple[float, float]
+Changes = dict[int, tuple[np.ndarray, np.ndarray]]  # of the matrix and the right side, by the place of the critic
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,18 +107,23 @@ def continues(problem: Problem) -> np.ndarray:
 
 def solve_critics(problem: BlockedProblem, sets: Sequence[CriticSet], ridges: Sequence[float]) -> list[SolvedSet]:
     """All critics, with values within the bounds of the rewards."""
-    sums: list[CriticSums] | None = None
-    for part in in_order(lambda block: [CriticSums.of(block, one) for one in sets], problem):
-        sums = part if sums is None else [old.merge(new) for old, new in zip(sums, part, strict=True)]
-    assert sums is not None
     found = []
-    for one, total in zip(sets, sums, strict=True):
-        matrix, right = total.matrix / total.weight, total.right / total.weight
+    every = total(partial(_sums_of, sets), _merge_sums, problem)
+    for one, sums in zip(sets, every, strict=True):
+        matrix, right = sums.matrix / sums.weight, sums.right / sums.weight
         penalty = np.where(one.features.free, 0.0, 1.0)
         solved = [SolvedCritic(ridge, matrix + np.diag(ridge * penalty), right.copy()) for ridge in ridges]
-        found.append(SolvedSet(one, total.weight, solved))
+        found.append(SolvedSet(one, sums.weight, solved))
     _settle(problem, found)
     return found
+
+
+def _sums_of(sets: Sequence[CriticSet], block: Block) -> list[CriticSums]:
+    return [CriticSums.of(block, one) for one in sets]
+
+
+def _merge_sums(left: list[CriticSums], right: list[CriticSums]) -> list[CriticSums]:
+    return [old.merge(new) for old, new in zip(left, right, strict=True)]
 
 
 def _settle(problem: BlockedProblem, sets: list[SolvedSet]) -> None:
@@ -139,36 +146,57 @@ def _hold(problem: BlockedProblem, sets: list[SolvedSet], moving: list[SolvedCri
     What each row was before follows from the solution before the last.
     """
     among = {id(one) for one in moving}
-    working = [(one, [critic for critic in one.solved if id(critic) in among]) for one in sets]
-    bounds, changed = problem.value_bounds, set()
+    critics = [critic for one in sets for critic in one.solved]
+    place_of = {id(critic): place for place, critic in enumerate(critics)}
+    working = [
+        Iterate(
+            one.critics,
+            one.weight,
+            {place_of[id(critic)]: critic.thetas[-2:] for critic in one.solved if id(critic) in among},
+        )
+        for one in sets
+    ]
+    changes = total(partial(_changes_of, [one for one in working if one.thetas], problem.value_bounds), _merge, problem)
+    for place, (matrix, right) in changes.items():
+        critics[place].matrix += matrix
+        critics[place].right += right
+    return {id(critics[place]) for place in changes}
 
-    def part(block: Block) -> list[tuple[SolvedCritic, np.ndarray, np.ndarray]]:
-        return [change for one, critics in working if critics for change in _changes(block, one, critics, bounds)]
 
-    for changes in in_order(part, problem):
-        for critic, matrix, right in changes:
-            critic.matrix += matrix
-            critic.right += right
-            changed.add(id(critic))
-    return changed
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """The critics of a set that still change: the last two solutions of each, by its place among all critics."""
+
+    critics: CriticSet
+    weight: float  # Σ ω
+    thetas: dict[int, list[np.ndarray]]
 
 
-def _changes(
-    block: Block, of_set: SolvedSet, critics: list[SolvedCritic], bounds: Bounds
-) -> list[tuple[SolvedCritic, np.ndarray, np.ndarray]]:
-    """What the rows of a block add to the matrix and to the right side of each critic."""
+def _changes_of(sets: list[Iterate], bounds: Bounds, block: Block) -> Changes:
+    return {place: change for one in sets for place, change in _changes(block, one, bounds).items()}
+
+
+def _merge(left: Changes, right: Changes) -> Changes:
+    found = dict(left)
+    for place, (matrix, vector) in right.items():
+        found[place] = (left[place][0] + matrix, left[place][1] + vector) if place in left else (matrix, vector)
+    return found
+
+
+def _changes(block: Block, of_set: Iterate, bounds: Bounds) -> Changes:
+    """What the rows of a block add to the matrix and to the right side of each critic that changes there."""
     logged, after, _ = of_set.critics.on(block)
     share = of_set.critics.weight(block.problem) * continues(block.problem) / of_set.weight
-    found = []
-    for critic in critics:
-        now = _at_bound(after @ critic.theta, bounds)
-        before = _at_bound(after @ critic.thetas[-2], bounds) if len(critic.thetas) > 1 else np.zeros_like(now)
+    found = {}
+    for place, thetas in of_set.thetas.items():
+        now = _at_bound(after @ thetas[-1], bounds)
+        before = _at_bound(after @ thetas[-2], bounds) if len(thetas) > 1 else np.zeros_like(now)
         rows = np.flatnonzero((now != before) & (share > 0))
         if len(rows):
             weight, phi = share[rows], logged[rows]
             matrix = (phi * (weight * (np.abs(now) - np.abs(before))[rows])[:, None]).T @ after[rows]
             right = phi.T @ (weight * (_bound(now[rows], bounds) - _bound(before[rows], bounds)))
-            found.append((critic, matrix, right))
+            found[place] = (matrix, right)
     return found
 
 

@@ -7,14 +7,14 @@ memory: both need sums by step alone.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from average_dice.blocked_problem import BlockedProblem
-from average_dice.estimators.blend._passes import Block, in_order
+from average_dice.estimators.blend._passes import Block, total
 from average_dice.features.fourier import FourierMap
 from average_dice.labels import HeldAtTruncation, log_sum
 from average_dice.models.fourier import NUM_FOLDS, FourierFeatures, choose_ridge, solve_ridge, sums_of
@@ -84,6 +84,33 @@ class StreamedRatio:
         return np.full(len(phi), self.constant) if self.constant is not None else phi @ self.theta
 
 
+@dataclass(frozen=True, eq=False)
+class RatioSums:
+    """The sums of each fold, its number of rows, and the least and the largest target."""
+
+    folds: Float[np.ndarray, "fold both both"]  # of features and targets
+    sizes: Int[np.ndarray, " fold"]
+    least: float
+    most: float
+
+    @staticmethod
+    def of(
+        targets: RatioTargets, features: FourierMap, fold_of: np.ndarray, num_folds: int, block: Block
+    ) -> "RatioSums":
+        """Of a block."""
+        one = block.problem
+        phi, target, weight = features(_inputs(one)), targets.products(one), np.sqrt(targets.weights(one))
+        fold = fold_of[block.first + one.episode_index]
+        rows = [np.flatnonzero(fold == number) for number in range(num_folds)]
+        sums = np.array([sums_of(phi[some], target[some], weight[some]) for some in rows])
+        return RatioSums(sums, np.array([len(some) for some in rows]), float(target.min()), float(target.max()))
+
+    def merge(self, other: "RatioSums") -> "RatioSums":
+        """Of both."""
+        least, most = min(self.least, other.least), max(self.most, other.most)
+        return RatioSums(self.folds + other.folds, self.sizes + other.sizes, least, most)
+
+
 def fit_ratio(
     problem: BlockedProblem, model: FourierFeatures, completion: HeldAtTruncation, key: jax.Array
 ) -> StreamedRatio:
@@ -93,27 +120,15 @@ def fit_ratio(
     features = FourierMap.draw(_inputs(problem.sample), model.num_features, generator)
     num_episodes = problem.sums.num_episodes
     num_folds = min(NUM_FOLDS, num_episodes)
-    fold_of = generator.permutation(num_episodes) % num_folds
-
-    def part(block: Block) -> tuple[list[np.ndarray], np.ndarray, float, float]:
-        one = block.problem
-        phi, target, weight = features(_inputs(one)), targets.products(one), np.sqrt(targets.weights(one))
-        fold = fold_of[block.first + one.episode_index]
-        rows = [np.flatnonzero(fold == number) for number in range(num_folds)]
-        sums = [sums_of(phi[some], target[some], weight[some]) for some in rows]
-        return sums, np.array([len(some) for some in rows]), float(target.min()), float(target.max())
-
-    every = np.zeros((num_folds, features.size + 1, features.size + 1))
-    sizes, least, most = np.zeros(num_folds, np.int64), np.inf, -np.inf
-    for sums, size, low, high in in_order(part, problem):
-        every += np.array(sums)
-        sizes, least, most = sizes + size, min(least, low), max(most, high)
+    fold_of = (generator.permutation(num_episodes) % num_folds).astype(np.int8)
+    found = total(partial(RatioSums.of, targets, features, fold_of, num_folds), RatioSums.merge, problem)
+    every, sizes = found.folds, found.sizes
     num_rows = int(sizes.sum())
-    constant = least if least == most else None
+    constant = found.least if found.least == found.most else None
     ridge = max(model.ridges) if constant is not None else choose_ridge(model.ridges, list(every), sizes.tolist())
-    total = every.sum(axis=0)
-    theta = np.zeros(features.size) if constant is not None else solve_ridge(total, ridge * num_rows)
-    gram = total[:-1, :-1] / num_rows
+    whole = every.sum(axis=0)
+    theta = np.zeros(features.size) if constant is not None else solve_ridge(whole, ridge * num_rows)
+    gram = whole[:-1, :-1] / num_rows
     gram.flat[features.size + 1 :: features.size + 1] += ridge
     return StreamedRatio(targets, features, theta, gram, ridge, constant)
 

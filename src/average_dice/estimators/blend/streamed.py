@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from average_dice.blocked_problem import ROWS, BlockedProblem
+from average_dice.blocked_problem import BlockedProblem
 from average_dice.data.blocks import LogBlocks
 from average_dice.estimators._shared.linear_critic import linear_critic
 from average_dice.estimators.base import Prepared
@@ -41,6 +41,7 @@ from average_dice.features.logged_state_actions import LoggedStateActions, desig
 from average_dice.labels import HeldAtTruncation
 from average_dice.models import FourierFeatures
 from average_dice.notes import Note, NoteCode
+from average_dice.passes import ROWS
 from average_dice.problem import Problem
 from average_dice.resampling import Resample
 from average_dice.step_sums import StepSums
