@@ -18,9 +18,7 @@ them.
 
 import argparse
 import json
-import os
 import runpy
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -81,27 +79,12 @@ def ours(problem: ad.Problem, seed: int, steps: int | None) -> Callable[[], floa
     return lambda: Blend().fit(problem, key=jax.random.key(seed)).value
 
 
-def choose_threads(problem: ad.Problem) -> None:
-    """PyTorch's threads: one or all, whichever takes 30 steps in less time. All can be slow on a busy machine."""
-    import torch
-    from against_pytorch import torch_average_dice
-
-    times = {}
-    for number in {1, os.cpu_count() or 1}:
-        torch.set_num_threads(number)
-        torch_average_dice(problem, 10)()  # warms up
-        start = time.perf_counter()
-        torch_average_dice(problem, 30)()
-        times[number] = time.perf_counter() - start
-    torch.set_num_threads(min(times, key=lambda number: times[number]))
-
-
 def pytorch_loop(problem: ad.Problem, seed: int, steps: int | None) -> Callable[[], float]:
     import torch
     from against_pytorch import torch_average_dice
 
-    choose_threads(problem)
     torch.manual_seed(seed)
+    torch_average_dice(problem, 20)()  # warms up
     run = torch_average_dice(problem, steps or PAPER_STEPS)
     return lambda: AverageDICE.paper().value(problem, run())
 
@@ -109,7 +92,6 @@ def pytorch_loop(problem: ad.Problem, seed: int, steps: int | None) -> Callable[
 def d3rlpy_fqe(problem: ad.Problem, seed: int, steps: int | None) -> Callable[[], float]:
     from d3rlpy_fqe import train, value_at_starts
 
-    choose_threads(problem)
     return lambda: value_at_starts(train(problem, seed, steps or FQE_STEPS), problem)
 
 
@@ -124,8 +106,6 @@ def scope_rl_sn_dr(problem: ad.Problem, seed: int, steps: int | None) -> Callabl
     from d3rlpy_fqe import train
     from scope_rl.ope.discrete import SelfNormalizedDR
     from scope_rl_inputs import inputs_of
-
-    choose_threads(problem)
 
     def run() -> float:
         inputs = inputs_of(problem, train(problem, seed, steps or FQE_STEPS))
@@ -143,9 +123,13 @@ METHODS: dict[str, tuple[Fitting, tuple[str, ...]]] = {  # with the packages tha
 }
 
 
-def measure(method: str, log: str, seed: int, steps: int | None, folder: Path) -> Numbers:
+def measure(method: str, log: str, seed: int, steps: int | None, threads: int, folder: Path) -> Numbers:
     """In this process. Only the first method has the bare products beside it."""
     problem = problem_of(log, seed, folder)
+    if "torch" in METHODS[method][1]:
+        import torch
+
+        torch.set_num_threads(threads)
     found, value = measured(METHODS[method][0](problem, seed, steps))
     products = bare_products(problem, problem.dataset.num_transitions) if method == OURS else {}
     return {**found, "value": float(value), **products}
@@ -202,6 +186,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=LOGS, default=LOGS, help="these logs alone")
     parser.add_argument("--logs", type=int, default=3, help="number of logs of each setting")
     parser.add_argument("--steps", type=int, help="fewer training steps, to try the script")
+    # All cores of a busy machine took 40 times as long as one: PyTorch's threads wait for each other.
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     parser.add_argument("--folder", type=Path, default=Path("large-logs"), help="of the large logs")
     parser.add_argument("--store", type=Path, default=STORE, help="the finished fits")
     parser.add_argument("--again", action="store_true", help="measure finished ones anew")
@@ -209,7 +195,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         method, log, seed = given.measure
-        print(json.dumps(measure(method, log, int(seed), given.steps, given.folder)))
+        print(json.dumps(measure(method, log, int(seed), given.steps, given.threads, given.folder)))
         return
     if given.steps and given.store == STORE:
         parser.error("--steps is for trying: give a --store of its own.")
@@ -229,8 +215,9 @@ def main() -> None:
                 fits = results[log]["fits"].setdefault(method, {})
                 if str(seed) in fits and not given.again:
                     continue
-                steps = ("--steps", str(given.steps)) if given.steps else ()
-                arguments = ("--measure", method, log, str(seed), "--folder", str(given.folder), *steps)
+                steps = ["--steps", str(given.steps)] if given.steps else []
+                options = ["--threads", str(given.threads), "--folder", str(given.folder), *steps]
+                arguments = ["--measure", method, log, str(seed), *options]
                 fits[str(seed)] = in_process(__file__, *arguments)
                 write_results(given.store, results)
                 print(f"{log} {seed}, {method}: {fits[str(seed)]['seconds']:.2f} s", flush=True)
