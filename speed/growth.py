@@ -189,6 +189,10 @@ def figure(results: dict[str, Any]) -> Figure:
         times.plot([rows for rows, _ in points], products, color="0.5", lw=1, label="bare products ΦᵀΦ")
     times.set(xscale="log", yscale="log", xlabel="rows", ylabel="processor seconds")
     memory.set(xscale="log", yscale="log", xlabel="rows", ylabel="peak memory, MiB")
+    sizes = sorted({int(name.split(", ")[2]) for name in results})
+    for axes in (times, memory):
+        axes.set_xticks(sizes, [f"{size // 1000:,} k" if size < 10**6 else f"{size // 10**6} M" for size in sizes])
+        axes.minorticks_off()
     handles, names = times.get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
     return drawn
