@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: simultaneous-coverage planning boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: growth peers simultaneous-coverage planning boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -52,6 +52,13 @@ bench: $(VENV)/train            ## measure speed as ratios to peers in the same 
 	$(BIN)/python speed/collection.py
 	$(BIN)/python speed/bootstrap.py
 	$(BIN)/python speed/actions.py
+	$(BIN)/python speed/start_up.py
+
+growth: $(VENV)/dev            ## measure time and memory up to 4 million rows, for docs/speed.md (hours; continues after an interruption)
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python speed/growth.py
+
+peers: $(VENV)/train            ## measure time and errors of other libraries, those that are installed (half an hour)
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python speed/peers.py
 
 docs: $(VENV)/dev            ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build

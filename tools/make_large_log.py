@@ -27,6 +27,7 @@ WIDTH, NUM_ACTIONS, NUM_STEPS = 17, 6, 100
 EPISODES_AT_ONCE = 2_000
 NOISE, START, LIMIT = np.float32(0.3), np.float32(0.5), 4.0  # of a step, of the first state, of its first number
 ROW_GROUP = 2**17
+NEGLIGIBLE = 1e-6  # true values leave out steps with a smaller γᵗ
 Columns = dict[str, np.ndarray]
 
 
@@ -46,24 +47,27 @@ class World:
         """The softmax of linear logits."""
         return CategoricalPolicy(Network((weight.astype(np.float64),), (np.zeros(NUM_ACTIONS),)))
 
-    def episodes(self, seed: int, batch: int) -> Columns:
-        """All columns but `episode`, as arrays [episode, step, …], with rows after the end that do not count."""
+    def episodes(self, seed: int, batch: int, policy: np.ndarray | None = None, num_steps: int = NUM_STEPS) -> Columns:
+        """All columns but `episode`, as arrays [episode, step, …], with rows after the end that do not count.
+
+        `policy`: the weights of another policy than the behaviour policy.
+        """
         draw = np.random.default_rng([seed, batch])
         number = EPISODES_AT_ONCE
-        state = np.empty((NUM_STEPS + 1, number, WIDTH), np.float32)
+        state = np.empty((num_steps + 1, number, WIDTH), np.float32)
         state[0] = START * draw.standard_normal((number, WIDTH), np.float32)
-        action = np.empty((NUM_STEPS, number), np.int64)
-        log_prob = np.empty((NUM_STEPS, number))
-        everyone, behaviour = np.arange(number), self.behaviour.T.astype(np.float64)
-        for step in range(NUM_STEPS):
-            logits = state[step].astype(np.float64) @ behaviour  # as the policy computes them
+        action = np.empty((num_steps, number), np.int64)
+        log_prob = np.empty((num_steps, number))
+        everyone, weights = np.arange(number), (self.behaviour if policy is None else policy).T.astype(np.float64)
+        for step in range(num_steps):
+            logits = state[step].astype(np.float64) @ weights  # as the policy computes them
             weight = np.exp(logits)
             upper = np.cumsum(weight, axis=1)
             action[step] = (draw.random((number, 1)) * upper[:, -1:] >= upper[:, :-1]).sum(axis=1)
             log_prob[step] = logits[everyone, action[step]] - np.log(upper[:, -1])
             noise = NOISE * draw.standard_normal((number, WIDTH), np.float32)
             state[step + 1] = state[step] @ self.transition + self.push[action[step]] + noise
-        taste = (state[:-1].reshape(-1, WIDTH) @ self.taste).reshape(NUM_STEPS, number, NUM_ACTIONS)
+        taste = (state[:-1].reshape(-1, WIDTH) @ self.taste).reshape(num_steps, number, NUM_ACTIONS)
         reward = np.tanh(np.take_along_axis(taste, action[:, :, None], axis=2)[:, :, 0]).astype(np.float64)
         columns = {
             "observation": state[:-1],
@@ -74,6 +78,19 @@ class World:
             "behaviour_log_prob": log_prob,
         }
         return {name: values.swapaxes(0, 1) for name, values in columns.items()}
+
+
+def true_value(discount: float, num_batches: int = 50, seed: int = 1_000_000) -> tuple[float, float]:
+    """(1 − γ) Σ γᵗ r of the target policy and its standard error, from 2,000 episodes a batch."""
+    world, num_steps = World(), int(np.ceil(np.log(NEGLIGIBLE) / np.log(discount)))
+    returns = []
+    for batch in range(num_batches):
+        columns = world.episodes(seed, batch, world.target, num_steps)
+        ended = np.maximum.accumulate(columns["terminated"], axis=1)
+        reward = columns["reward"] * np.column_stack([np.ones(EPISODES_AT_ONCE, bool), ~ended[:, :-1]])
+        returns.append((1 - discount) * reward @ discount ** np.arange(num_steps))
+    every = np.concatenate(returns)
+    return float(every.mean()), float(every.std(ddof=1) / len(every) ** 0.5)
 
 
 def batches(num_rows: int, seed: int) -> Iterator[Columns]:
