@@ -18,10 +18,11 @@ from against_pytorch import torch_average_dice, torch_best_dice, torch_td
 
 import average_dice as ad
 from average_dice.demo import load_demo
-from average_dice.experiments.executors import local, num_cores
+from average_dice.experiments.executors import local
 from average_dice.experiments.main import MAIN
 from average_dice.experiments.presets import load_plan
 from average_dice.experiments.runner import run_experiment
+from average_dice.ray_cluster import num_cores
 
 NUM_LOGS = 2
 PEERS = {"average-dice-paper": torch_average_dice, "td": torch_td, "best-dice": torch_best_dice}

@@ -135,6 +135,13 @@ def test_compare(tmp_path):
     assert "nowhere" in run("compare", *common, "--policy", "nowhere", code=2)
 
 
+def test_a_cluster_is_for_logs_in_blocks():
+    command = ("evaluate", LOG, "--policy", POLICY, "--discount", "0.9")
+    assert "a log in memory is evaluated by this process" in run(*command, "--executor", "ray", code=2)
+    assert "unknown executor 'spark'" in run(*command, "--executor", "spark", code=2)
+    assert "Add --executor ray" in run(*command, "--address", "127.0.0.1:6379", code=2)
+
+
 def test_evaluate_from_parts_and_from_target_probabilities(tmp_path):
     log, policy = DEMO.dataset, DEMO.policy
     table = pq.read_table(LOG).append_column("target_log_prob", [policy.log_prob(log.observation, log.action)])

@@ -130,6 +130,12 @@ def test_a_node_that_does_not_see_the_log_says_so(blocks, cluster, tmp_path):
         numbers(blocks, POLICY, cluster)
 
 
+def test_a_node_with_other_versions_is_refused(blocks, cluster, monkeypatch):
+    monkeypatch.setattr(ray_cluster, "_versions", lambda: {"average-dice": "0.0.1"})
+    with pytest.raises(ad.SettingError, match=r"a node of the cluster, has .*you have .*0\.0\.1.*Install the same"):
+        numbers(blocks, POLICY, cluster)
+
+
 def test_a_temporary_sorted_copy_is_refused_on_a_cluster_that_others_may_have_joined(tmp_path, cluster):
     folder = write_parts(table_of(uneven_log(), tmp_path), tmp_path / "log", [range(30, -1, -1)])
     with (

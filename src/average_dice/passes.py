@@ -1,7 +1,7 @@
 """Passes over a log in blocks: a function of each piece, merged; by threads of this process or by another executor.
 
-Pieces are added in one order, whoever computes them: those of a group of blocks one after the other, then the groups
-one after the other. Groups follow from the log alone, so the total is the same to the last bit for any number of
+Pieces are added in one order, wherever they are computed: those of a group of blocks one after the other, then the
+groups one after the other. Groups follow from the log alone, so the total is the same to the last bit for any number of
 workers.
 """
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from average_dice import memory
 from average_dice.data import LogBlocks
 from average_dice.errors import AverageDiceError, DatasetError, SettingError, needs_extra
 from average_dice.passes import THREADS, Executor, Group, Part, Work, groups, of_group
+from average_dice.version import __version__
 
 ONE_THREAD = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # NPROC: XLA's
 RETRIES = 3  # of a task after its worker crashed: another process may have used up the memory
@@ -70,11 +72,12 @@ class RayTasks:
     def parts(self, work: Work[Part], blocks: LogBlocks) -> Iterator[Part]:
         """Sends what all tasks share once, and keeps a bounded number of tasks under way."""
         shared = self.ray.put((work, blocks, memory.limit()))
+        known = _versions()
         task = self.ray.remote(num_cpus=1, max_retries=RETRIES)(_of_group)
         waiting: deque[Any] = deque()
         try:
             for group in groups(blocks):
-                waiting.append(task.remote(shared, group))
+                waiting.append(task.remote(known, shared, group))
                 if len(waiting) > self._most:
                     yield self._result(waiting.popleft())
             while waiting:
@@ -103,7 +106,17 @@ class RayTasks:
             ) from None
 
 
-def _of_group(shared: tuple[Work[Part], LogBlocks, int], group: Group) -> Part:
+def _versions() -> dict[str, str]:
+    """Those on which the last digits depend. Ray itself compares Python's and its own."""
+    return {"average-dice": __version__, "numpy": version("numpy")}
+
+
+def _of_group(known: dict[str, str], shared: tuple[Work[Part], LogBlocks, int], group: Group) -> Part:
+    if (found := _versions()) != known:
+        raise SettingError(
+            f"{socket.gethostname()}, a node of the cluster, has {found}, and you have {known}. "
+            "Install the same versions."
+        )
     work, blocks, limit = shared
     for path in blocks.paths_of(*group):
         if not path.exists():

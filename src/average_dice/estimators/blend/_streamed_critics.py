@@ -9,6 +9,7 @@ state is kept for a row, because the last two solutions say what it was. Without
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -74,6 +75,10 @@ class SolvedCritic:
     thetas: list[np.ndarray] = field(default_factory=list)
     unsettled: Float[np.ndarray, "feature solution"] | None = None
     system: LinearSystem = field(init=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Workers need the last θ, not the systems, which are a hundred times as large."""
+        return {"ridge": self.ridge, "thetas": self.thetas[-1:]}
 
     @property
     def theta(self) -> Float[np.ndarray, " feature"]:
