@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from average_dice.errors import SettingError
 from average_dice.problem import Problem, Rows, log_power
-from average_dice.step_sums import log_sums
+from average_dice.step_sums import log_sum, log_sums
 
 LabelRule = Callable[[Problem], Rows]  # → log product
 Completion = Callable[[Problem, Rows], Rows]  # (problem, log product) → log discount weight
@@ -105,8 +104,3 @@ class HeldAtTruncation:
         factor = inflow - outflow if np.isfinite(inflow) else -np.inf
         held = np.where(holding, factor - problem.log_uncensored, -np.inf)
         return np.logaddexp(as_logged(problem, log_product), held)
-
-
-def log_sum(logs: Float[np.ndarray, " item"]) -> float:
-    """log Σ exp."""
-    return float(log_sums(logs, np.zeros(len(logs), np.int64), 1)[0])

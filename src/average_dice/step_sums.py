@@ -139,3 +139,8 @@ def log_sums(logs: np.ndarray, group: np.ndarray, num_groups: int) -> Logs:
     shift = np.where(np.isfinite(highest), highest, 0.0)
     with np.errstate(divide="ignore"):
         return np.log(np.bincount(group, np.exp(logs - shift[group]), minlength=num_groups)) + shift
+
+
+def log_sum(logs: Float[np.ndarray, " item"]) -> float:
+    """log Σ exp."""
+    return float(log_sums(logs, np.zeros(len(logs), np.int64), 1)[0])

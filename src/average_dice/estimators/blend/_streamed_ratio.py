@@ -16,10 +16,11 @@ from jaxtyping import Float, Int
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.estimators.blend._passes import Block, total
 from average_dice.features.fourier import FourierMap
-from average_dice.labels import HeldAtTruncation, log_sum
+from average_dice.labels import HeldAtTruncation
 from average_dice.models.fourier import NUM_FOLDS, FourierFeatures, choose_ridge, solve_ridge, sums_of
 from average_dice.problem import Problem, log_power
 from average_dice.randomness import generator_from
+from average_dice.step_sums import log_sum
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,6 @@ comparisons, not as an interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import jax
 import numpy as np
@@ -78,8 +77,6 @@ class Blend(Estimator):
     Without a policy object there are no critics, and the value is that of `ratio`. Without μ there are no ratios, and
     the value is that of the critics.
     """
-
-    revision: ClassVar[int] = 2  # the share of episodes that go on is in the errors of corrected estimates
 
     num_features: int = 200  # the cost of the linear systems grows with its cube
     weights: tuple[RowWeights, ...] = (evenly, discounted)
