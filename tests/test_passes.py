@@ -17,6 +17,7 @@ from average_dice.data import LogBlocks
 from average_dice.estimators import Blend
 from average_dice.estimators.blend._streamed_candidates import PoissonCounts
 from average_dice.estimators.blend.streamed import StreamedBlend
+from average_dice.large_evaluation import _on_policy
 from average_dice.passes import THREADS, Group, Work, groups, of_group, pieces, total
 from average_dice.policies import Network
 from average_dice.testing.exact_mdps import early_termination, hidden_clock
@@ -118,6 +119,18 @@ def test_the_whole_evaluation_is_the_same_and_the_sample_is_not_sent(small_group
     assert workers.sent > 0
     blocked = BlockedProblem.of(blocks, problem.policy, problem.discount)
     assert pickle.loads(pickle.dumps(blocked)).sample is None
+
+
+def test_categories_are_those_of_the_whole_log_and_are_found_once():
+    log = uneven_log(categorical=[2])
+    blocks = LogBlocks.of_dataset(log, 5)
+    policy = ad.CategoricalPolicy(Network((np.zeros((3, 3)),), (np.zeros(3),)))
+    on_policy = _on_policy(BlockedProblem.of(blocks, policy, 0.9))
+    assert on_policy.blocks.encoding is blocks.encoding
+    np.testing.assert_array_equal(blocks.encoding.values[0], np.unique(log.observation[:, 2]))
+    for block in on_policy.blocks:
+        assert block.encoding is blocks.encoding
+        assert not block.action.any()
 
 
 def test_an_error_in_a_piece_comes_out():

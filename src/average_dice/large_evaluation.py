@@ -126,6 +126,7 @@ def _on_policy(problem: BlockedProblem) -> BlockedProblem:
     """The log as a process without choices: its value is that of the behaviour policy."""
     source = _SingleAction(problem.blocks, problem.policy, problem.discount)
     blocks = replace(problem.blocks, source=source)
+    blocks.__dict__["encoding"] = problem.blocks.encoding  # of the same observations: another pass would find it again
     policy = source.of(problem.sample.dataset).policy
     return BlockedProblem.of(blocks, policy, problem.discount, executor=problem.executor)
 

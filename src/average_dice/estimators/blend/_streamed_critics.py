@@ -77,7 +77,7 @@ class SolvedCritic:
     system: LinearSystem = field(init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Workers need the last θ, not the systems, which are a hundred times as large."""
+        """Workers need the last θ, not the systems, which are matrices."""
         return {"ridge": self.ridge, "thetas": self.thetas[-1:]}
 
     @property
