@@ -176,7 +176,7 @@ def remarks(results: dict[str, Any]) -> str:
     loads = [fit["load"] for one in results.values() for fits in one["fits"].values() for fit in fits.values()]
     numbers = sorted({len(fits) for one in results.values() for fits in one["fits"].values()})
     return (
-        f"- True values with standard errors: {truths}. Errors are over {' or '.join(map(str, numbers))} logs.\n"
+        f"- True values with standard errors: {truths}. Logs of each setting: {' or '.join(map(str, numbers))}.\n"
         f"- Measured at a load of {min(loads):.1f} to {max(loads):.1f} when the work began."
     )
 
