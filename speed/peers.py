@@ -151,7 +151,8 @@ def table(results: dict[str, Any]) -> str:
         of_ours = summary(list(fits[OURS].values()), truth)
         for method in (one for one in METHODS if one in fits):
             one = summary(list(fits[method].values()), truth)
-            lines.append(_line(log, method, one, of_ours, f"{one['MiB']:,.0f} | {one['error']:.4f}"))
+            error = shown_error(one["error"], results[log]["truth_error"])
+            lines.append(_line(log, method, one, of_ours, f"{one['MiB']:,.0f} | {error}"))
         product = {"seconds": of_ours["product_seconds"], "busy": of_ours["product_busy"]}
         lines.append(_line(log, PRODUCT, product, of_ours, "– | –"))
     return "\n".join(lines)
@@ -160,6 +161,11 @@ def table(results: dict[str, Any]) -> str:
 def _line(log: str, method: str, one: Numbers, of_ours: Numbers, rest: str) -> str:
     both = " | ".join(f"{one[unit]:.2f} | {one[unit] / of_ours[unit]:.2f}" for unit in ("seconds", "busy"))
     return f"| {log} | {method} | {both} | {rest} |"
+
+
+def shown_error(error: float, truth_error: float) -> str:
+    """An error within two standard errors of the true value is not known better than that."""
+    return f"{error:.4f}" if error >= 2 * truth_error else f"< {2 * truth_error:.4f}"
 
 
 def summary(fits: list[Numbers], truth: float) -> Numbers:
@@ -175,8 +181,9 @@ def remarks(results: dict[str, Any]) -> str:
     truths = "; ".join(f"{log} {one['truth']:.4f} ± {one['truth_error']:.4f}" for log, one in results.items())
     loads = [fit["load"] for one in results.values() for fits in one["fits"].values() for fit in fits.values()]
     numbers = sorted({len(fits) for one in results.values() for fits in one["fits"].values()})
+    few = " A few logs say little about errors: who is best changes with the log." if min(numbers) < 10 else ""
     return (
-        f"- True values with standard errors: {truths}. Errors are over {' or '.join(map(str, numbers))} logs.\n"
+        f"- True values with standard errors: {truths}. Logs of each setting: {' or '.join(map(str, numbers))}.{few}\n"
         f"- Measured at a load of {min(loads):.1f} to {max(loads):.1f} when the work began."
     )
 

@@ -62,6 +62,11 @@ def test_errors_of_peers_are_root_mean_squares_and_times_the_least(script):
     assert script("peers").summary(fits, 1.0) == {"seconds": 2.0, "error": 0.5}
 
 
+def test_errors_are_not_shown_more_precisely_than_the_truth_is_known(script):
+    shown = script("peers").shown_error
+    assert (shown(0.00001, 0.0002), shown(0.003, 0.0002), shown(0.0, 0.0)) == ("< 0.0004", "0.0030", "0.0000")
+
+
 def test_inputs_of_scope_rl_give_the_same_importance_sampling(script):
     """Padded rows have no reward and a ratio of 1, so that weighted per-decision importance sampling is unchanged."""
     problem = early_termination().problem(40, seed=1)
