@@ -15,7 +15,7 @@ from average_dice import passes
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.data import LogBlocks
 from average_dice.estimators import Blend
-from average_dice.estimators.blend._streamed_candidates import PoissonCounts
+from average_dice.estimators.blend._counts import PoissonCounts
 from average_dice.estimators.blend.streamed import StreamedBlend
 from average_dice.large_evaluation import _on_policy
 from average_dice.passes import THREADS, Group, Work, groups, of_group, pieces, total

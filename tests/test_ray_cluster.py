@@ -18,7 +18,7 @@ from average_dice import passes, ray_cluster
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.data import LogBlocks
 from average_dice.estimators import Blend
-from average_dice.estimators.blend._streamed_candidates import PoissonCounts
+from average_dice.estimators.blend._counts import PoissonCounts
 from average_dice.estimators.blend.streamed import StreamedBlend
 from average_dice.policies import Network
 from average_dice.ray_cluster import RayTasks, executor_named

@@ -263,7 +263,7 @@ def _refuse_in_memory(executor: str | Executor, address: str | None) -> None:
     if executor != "local":
         raise SettingError(
             f"executor {executor if isinstance(executor, str) else type(executor).__name__}: a log in memory is "
-            "evaluated by this process. Leave it out, or read the log in blocks: LogBlocks.open(…)."
+            "evaluated by this process. Leave it out, or read the log in blocks: --stream (LogBlocks.open)."
         )
 
 

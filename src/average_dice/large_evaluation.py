@@ -19,7 +19,7 @@ from average_dice.blocked_problem import BlockedProblem
 from average_dice.data import LogBlocks, LoggedDataset
 from average_dice.errors import SettingError
 from average_dice.estimators import RECOMMENDED, Blend, Estimate, Interval
-from average_dice.estimators.blend._streamed_candidates import PoissonCounts
+from average_dice.estimators.blend._counts import PoissonCounts
 from average_dice.estimators.blend.streamed import StreamedBlend, fit_of
 from average_dice.evaluation_result import NO_DIFFERENCE, Evaluation
 from average_dice.inference.behaviour import LOGGED_RETURNS, MEAN_OF, Behaviour, by_same_method, without_value

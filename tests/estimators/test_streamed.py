@@ -11,7 +11,7 @@ from average_dice.blocked_problem import BlockedProblem
 from average_dice.data.blocks import LogBlocks
 from average_dice.estimators import Blend
 from average_dice.estimators.blend import blend as blend_module
-from average_dice.estimators.blend._streamed_candidates import GivenCounts, PoissonCounts
+from average_dice.estimators.blend._counts import GivenCounts, PoissonCounts
 from average_dice.estimators.blend.streamed import PreparedStreamed, StreamedBlend, StreamedSettings, quantiles
 from average_dice.inference.bootstrap import replicate, resampled_episodes
 from average_dice.labels import HeldAtTruncation, over_mean_at_step, self_normalised

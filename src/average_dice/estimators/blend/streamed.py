@@ -22,16 +22,11 @@ from average_dice.data.blocks import LogBlocks
 from average_dice.estimators._shared.linear_critic import linear_critic
 from average_dice.estimators.base import Prepared
 from average_dice.estimators.blend._candidates import BY_CRITIC, shares_by_kind
+from average_dice.estimators.blend._counts import NO_RESAMPLES, Counts, GivenCounts
 from average_dice.estimators.blend._critics import PARTS
 from average_dice.estimators.blend._mixing_weights import Reference, mix, reference_of
-from average_dice.estimators.blend._streamed_candidates import (
-    NO_RESAMPLES,
-    CandidatePasses,
-    Counts,
-    GivenCounts,
-    ProductsByStep,
-    ValueSums,
-)
+from average_dice.estimators.blend._on_blocks import ProductsByStep
+from average_dice.estimators.blend._streamed_candidates import CandidatePasses, ValueSums
 from average_dice.estimators.blend._streamed_critics import CriticSet, solve_critics
 from average_dice.estimators.blend._streamed_ratio import fit_ratio
 from average_dice.estimators.blend.row_weights import RowWeights, evenly
