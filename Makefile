@@ -22,7 +22,7 @@ test-adapters: $(VENV)/adapters            ## run the tests with data sets and p
 	$(BIN)/python -m pytest tests/adapters
 
 test-benchmark: $(VENV)/ray            ## run the slow tests and those of whole experiments, with Ray
-	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/data tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_memory.py tests/test_cli.py
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/data tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_memory.py tests/test_cli.py tests/test_planning.py tests/test_passes.py
 	$(BIN)/python -m pytest tests/experiments/test_ray.py tests/test_ray_cluster.py tests/experiments/test_smoke.py tests/experiments/test_executors.py
 
 test-browser: $(VENV)/browser            ## test the report in Chromium, which must be installed, with Playwright

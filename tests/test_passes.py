@@ -95,7 +95,9 @@ def value_and_resamples(blocks, problem, executor):
     return np.array([found.value, *found.diagnostics.values(), *found.replicates(PoissonCounts(10, 0))])
 
 
-@pytest.mark.parametrize("mdp", [early_termination(), hidden_clock()], ids=lambda mdp: mdp.name)
+@pytest.mark.parametrize(
+    "mdp", [early_termination(), pytest.param(hidden_clock(), marks=pytest.mark.slow)], ids=lambda mdp: mdp.name
+)
 def test_the_answer_is_the_same_for_any_number_of_workers(mdp, tmp_path, small_groups):
     problem = problem_of(mdp, 120 if mdp.name == "hidden clock" else 70)
     ad.write_dataset(problem.dataset, tmp_path / "log.parquet")

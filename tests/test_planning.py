@@ -36,6 +36,7 @@ def width_of(problem, seed):
     return uncertainty(method, problem, method.prepare(problem, key=key), settings, key=key).interval.width / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mdp", [random_mdp(), MDP], ids=lambda mdp: mdp.name)
 def test_predicted_widths_are_those_of_logs_of_that_size(mdp):
     """From pilot logs of 100 episodes to logs of 400, on average over logs within 25 %."""
@@ -105,6 +106,7 @@ def test_a_truncated_log_estimates_the_behaviour_policy_again():
     np.testing.assert_array_equal(short.estimated_behaviour.again(chosen), whole[data.step < 5])
 
 
+@pytest.mark.slow
 def test_a_log_that_does_not_support_the_value_needs_no_more_episodes():
     mdp = support_hole()
     found = ad.plan(mdp.sample(60, seed=0), mdp.policy, mdp.discount, width=0.02, bootstrap=10)

@@ -273,7 +273,7 @@ def test_progress_continues_from_one_lot_of_training_to_the_next(monkeypatch):
 
 def test_no_interval_from_one_episode_or_without_resamples():
     _, alone = found_for(AverageReward(), MDP.problem(1, seed=0))
-    assert alone.note.text.endswith("the log has one episode")
+    assert alone.note.text.startswith("no interval: the log has one episode. Log more")
     _, none = found_for(AverageReward(), MDP.problem(9, seed=0), bootstrap=0)
     assert none.note.text == "no interval: no bootstrap resamples were asked for"
     _, one = found_for(AverageReward(), MDP.problem(9, seed=0), bootstrap=1)
