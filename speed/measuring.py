@@ -15,10 +15,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import average_dice as ad
-from average_dice.passes import ROWS
 from average_dice.estimators import Blend
 from average_dice.features.logged_state_actions import designed, features_of_rows, likeness_of
 from average_dice.files import write_text_whole
+from average_dice.passes import ROWS
 from average_dice.threads import in_threads
 
 Numbers = dict[str, float]
