@@ -31,6 +31,7 @@ class NoteCode(StrEnum):
     BEHAVIOUR_FIXED = "behaviour-fixed"  # an interval that does not include the error of estimated probabilities
     POLICY_REMARK = "policy-remark"  # what the policy names and the log does not have
     IN_BLOCKS = "in-blocks"  # the log was read in blocks; what comes from a sample of its episodes
+    UNSETTLED = "unsettled"  # learnt values at the bounds of the rewards did not converge: resamples may be wrong
     NO_RATIOS = "no-ratios"  # only learnt values were used, because there are no importance ratios
 
 

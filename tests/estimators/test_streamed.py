@@ -9,10 +9,11 @@ import pytest
 import average_dice as ad
 from average_dice.blocked_problem import BlockedProblem
 from average_dice.data.blocks import LogBlocks
+from average_dice.demo import load_demo
 from average_dice.estimators import Blend
 from average_dice.estimators.blend import blend as blend_module
 from average_dice.estimators.blend._counts import GivenCounts, PoissonCounts
-from average_dice.estimators.blend.streamed import PreparedStreamed, StreamedBlend, StreamedSettings, quantiles
+from average_dice.estimators.blend.streamed import PreparedStreamed, StreamedBlend, StreamedSettings, fit_of, quantiles
 from average_dice.inference.bootstrap import replicate, resampled_episodes
 from average_dice.labels import HeldAtTruncation, over_mean_at_step, self_normalised
 from average_dice.step_sums import StepSums
@@ -126,6 +127,13 @@ def test_candidates_on_resamples_are_refits_to_first_order():
         kinds = np.array(first.kinds)
         for kind in ("values", "products"):
             assert np.abs(moved - expected)[kinds == kind].max() < 0.1 * np.abs(expected)[kinds == kind].max() + 1e-6
+
+
+@pytest.mark.parametrize(("discount", "expected"), [(0.5, False), (0.99, True)])
+def test_values_that_do_not_settle_at_their_bounds_are_noted(discount, expected):
+    demo = load_demo("CartPole-v1")  # every reward is 1, so values lie at their upper bound
+    found = streamed(ad.Problem(demo.dataset, demo.policy, discount), 8_192)
+    assert any(note.code is ad.NoteCode.UNSETTLED for note in fit_of(found).notes) == expected
 
 
 def test_large_logs_are_read_in_blocks(monkeypatch):

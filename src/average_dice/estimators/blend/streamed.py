@@ -41,6 +41,12 @@ from average_dice.problem import Problem
 from average_dice.resampling import Resample
 from average_dice.step_sums import StepSums
 
+UNSETTLED = Note(
+    NoteCode.UNSETTLED,
+    "learnt values at the bounds of the rewards did not converge, so the interval, to first order, may be wrong: "
+    "evaluate a part of the episodes, with fewer than 30,000 rows, for one from refits",
+)
+
 
 @dataclass(frozen=True)
 class StreamedSettings:
@@ -179,6 +185,8 @@ def fit_of(found: StreamedBlend) -> Fit:
         notes.append(Note(NoteCode.NO_RATIOS, f"by learnt values alone: {found.problem.no_ratio}"))
     elif found.problem.is_truncated and found.problem.discount > 0:
         notes.append(BY_CRITIC)
+    if any(critic.unsettled is not None for one in found.passes.solved for critic in one.solved):
+        notes.append(UNSETTLED)
     return Fit(found.value, critic=found.critic, diagnostics=found.diagnostics, notes=tuple(notes))
 
 
