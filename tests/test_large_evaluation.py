@@ -94,7 +94,7 @@ def test_what_needs_all_rows_is_refused_by_name(option, value):
 
 
 def test_without_a_policy():
-    with pytest.raises(SettingError, match="needs a policy"):
+    with pytest.raises(SettingError, match="give a policy"):
         ad.evaluate(ad.LogBlocks.of_dataset(random_mdp().problem(20, seed=1).dataset), None, 0.9)
 
 
@@ -123,6 +123,13 @@ def test_a_log_that_does_not_fit_is_read_in_blocks():
     assert "read in blocks" in console.export_text()
     with pytest.raises(NotEnoughMemory):
         found(mapped=True)
+
+
+def test_a_missing_folder_is_not_an_unknown_kind_of_file(tmp_path):
+    with pytest.raises(DatasetError, match="no such file or folder"):
+        ad.LogBlocks.open(tmp_path / "nothing")
+    with pytest.raises(DatasetError, match="no such file or folder"):
+        ad.read_dataset(tmp_path / "nothing")
 
 
 def test_a_damaged_part_is_named(on_disk):

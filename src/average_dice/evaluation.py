@@ -252,7 +252,7 @@ def _refuse_with_blocks(**given: bool) -> None:
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise SettingError(
             f"{', '.join(wrong)}: not available for a log that is read in blocks. Leave it out, or read the log into "
-            "memory with read_dataset."
+            "memory: without --stream (read_dataset)."
         )
 
 

@@ -47,7 +47,9 @@ def evaluate_blocks(
 ) -> Evaluation:
     """The evaluation by the recommended estimator. `of_sample` evaluates a log in memory, without resamples."""
     if policy is None:
-        raise SettingError("a log in blocks needs a policy: its target_log_prob column is not enough.")
+        raise SettingError(
+            "give a policy: a log that is read in blocks needs one, and cannot use a target_log_prob column instead."
+        )
     if isinstance(policy, str | Path):
         policy = as_policy(policy)  # read here and once: other machines may not see the file
     start, key = time.perf_counter(), jax.random.key(settings.seed)
@@ -76,6 +78,8 @@ def evaluate_blocks(
         gain = difference(fit.value, on_policy.value, replicates, baselines, settings.level, episodes)
         gain = replace(gain, supported=verdict.level != NOT_SUPPORTED)
         behaviour = by_same_method(RECOMMENDED, on_policy.value, baselines, settings.level, episodes)
+        if behaviour.interval is not None:
+            behaviour = replace(behaviour, interval=to_first_order(behaviour.interval))
     if not problem.is_truncated or problem.discount == 0:
         behaviour = _logged_returns(problem, settings.level)
     return replace(

@@ -279,9 +279,9 @@ def evaluate(
         mapped=bool(mapped),
         memory=memory,
     )
+    say_notes(console, log)
     if isinstance(log, LoggedDataset):
         target = None if target is None else as_policy(target, log)
-        say_notes(console, log)
     elif smooth is not None:
         raise SettingError("--smooth: not available for a log that is read in blocks.")
     if isinstance(log, LoggedDataset):

@@ -177,7 +177,7 @@ def _mapping(text: str) -> dict[str, Any]:
     return found
 
 
-def say_notes(console: "Console", log: "LoggedDataset") -> None:
+def say_notes(console: "Console", log: "LoggedDataset | LogBlocks") -> None:
     """Prints what was assumed when the log was made."""
     from average_dice.data.understood import notes_of
 

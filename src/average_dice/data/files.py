@@ -201,6 +201,8 @@ def check_suffix(path: str | Path) -> None:
 
 def check_file(path: Path) -> None:
     """Raises unless it is a file of a known kind with some content."""
+    if not path.suffix and not path.exists():
+        raise DatasetError(f"{path}: no such file or folder. Check the path.")
     if not _is_known(path):
         raise DatasetError(f"{path}: unknown kind of file. Give a .parquet, .npz, .csv or .hdf5 file.")
     if not path.is_file():
