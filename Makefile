@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location
 
-.PHONY: growth peers simultaneous-coverage planning boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
+.PHONY: test-nightly growth peers simultaneous-coverage planning boundary released-study fuzz clinic estimated-behaviour misleading refutation demo test test-wheel test-pythons try-pythons test-training test-adapters test-benchmark test-browser check bench docs exact-errors steps tables coverage screenshots clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -22,8 +22,11 @@ test-adapters: $(VENV)/adapters            ## run the tests with data sets and p
 	$(BIN)/python -m pytest tests/adapters
 
 test-benchmark: $(VENV)/ray            ## run the slow tests and those of whole experiments, with Ray
-	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests/data tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_memory.py tests/test_cli.py tests/test_planning.py tests/test_passes.py
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "slow and not nightly" tests/data tests/estimators tests/inference tests/experiments/test_trust.py tests/test_resampling.py tests/test_misleading.py tests/test_memory.py tests/test_cli.py tests/test_planning.py tests/test_passes.py
 	$(BIN)/python -m pytest tests/experiments/test_ray.py tests/test_ray_cluster.py tests/experiments/test_smoke.py tests/experiments/test_executors.py
+
+test-nightly: $(VENV)/dev            ## run the slow tests that are left out of .ci/run
+	NPROC=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m nightly tests/data tests/estimators tests/test_planning.py
 
 test-browser: $(VENV)/browser            ## test the report in Chromium, which must be installed, with Playwright
 	REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/report/test_browser.py

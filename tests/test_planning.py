@@ -37,6 +37,7 @@ def width_of(problem, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mdp", [random_mdp(), MDP], ids=lambda mdp: mdp.name)
 def test_predicted_widths_are_those_of_logs_of_that_size(mdp):
     """From pilot logs of 100 episodes to logs of 400, on average over logs within 25 %."""

@@ -73,6 +73,7 @@ def test_the_tool_has_a_seed_and_overwrites_nothing(tmp_path, tool):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("layout", ["sorted", "unsorted", "one row group"])
 def test_the_peak_of_four_million_rows(tmp_path, tool, layout):

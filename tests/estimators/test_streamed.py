@@ -99,6 +99,7 @@ def test_quantiles_of_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mdp", [random_mdp(), early_termination(), truncated()], ids=lambda mdp: mdp.name)
 def test_resamples_of_first_order_agree_with_refits(mdp):
     """The value of each resample, for each candidate's own sake: the mixture is the same function of them."""
